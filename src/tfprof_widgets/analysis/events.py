@@ -1,0 +1,258 @@
+"""A profile's events in their order and nesting: what every tool starts from."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .names import THREADPOOL_PREFIX, UNKNOWN, parse_op
+from .nesting import child_sum, line_order, nest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..xspace import XSpace
+
+# Ids of the lines that TensorFlow derives from others (Steps, TensorFlow Ops, …): 0xDEADBEEF as int32, and up.
+DERIVED_LINE_ID = -559038737
+_DERIVED_LINES = 400
+DERIVED_LINE_NAMES = frozenset(
+    {
+        "Steps", "Launch Stats", "Framework Name Scope", "Framework Ops", "TensorFlow Name Scope",
+        "TensorFlow Ops", "XLA Modules", "XLA Ops", "Source code",
+    }
+)  # fmt: skip
+
+
+class Trace:
+    """One host's events, ordered and nested.
+
+    Events are ordered by line, start, and longest first; every array below is in that order
+    (``order`` leads back to the file's). Planes, lines and metadata are those of ``space``.
+
+    Parameters
+    ----------
+    space : XSpace
+        The profile as read.
+    host : str
+        What to call the host; the stored name by default.
+
+    Attributes
+    ----------
+    order : int64 array (N) or None
+        Index in the file of each event; None if it is the same.
+    line, meta : int32 arrays (N)
+        Line and metadata row.
+    start_ps, duration_ps : int64 arrays (N)
+        Start since the start of the trace, and duration.
+    """
+
+    def __init__(self, space: XSpace, host: str = "") -> None:
+        self.space = space
+        self.host = host or space.hostname or "localhost"
+        order = line_order(space.event_line, space.event_start_ps, space.event_duration_ps)
+        self.order = order
+        self.line = space.event_line  # ascending, so the same in both orders
+        if order is None:
+            self.meta = space.event_meta
+            self.start_ps = space.event_start_ps
+            self.duration_ps = space.event_duration_ps
+        else:
+            self.meta = space.event_meta[order]
+            self.start_ps = space.event_start_ps[order]
+            self.duration_ps = space.event_duration_ps[order]
+
+    def __len__(self) -> int:
+        """Return the number of events."""
+        return len(self.start_ps)
+
+    # ---- nesting -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _nesting(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        return nest(self.line, self.start_ps, self.duration_ps)
+
+    @property
+    def depth(self) -> NDArray[np.int32]:
+        """Number of events of the line that enclose each event, shape (N,)."""
+        return self._nesting[0]
+
+    @property
+    def parent(self) -> NDArray[np.int32]:
+        """Innermost enclosing event of the line; -1 if there is none. Shape (N,)."""
+        return self._nesting[1]
+
+    @cached_property
+    def self_ps(self) -> NDArray[np.int64]:
+        """Duration less that of the direct children, shape (N,); of every event, op or not."""
+        _, parent, effective_end = self._nesting
+        return self.duration_ps - child_sum(parent, effective_end - self.start_ps)
+
+    @property
+    def end_ps(self) -> NDArray[np.int64]:
+        """End of each event since the start of the trace, shape (N,)."""
+        return self.start_ps + self.duration_ps
+
+    # ---- planes and lines ----------------------------------------------------------------------------------
+
+    @cached_property
+    def plane_is_host(self) -> NDArray[np.bool_]:
+        """Planes of host threads, shape (P,)."""
+        return np.array([re.match(r"/host:(?!metadata)|Host CPUs|Syscalls", n) is not None for n in self.space.plane_name], bool)
+
+    @cached_property
+    def plane_is_device(self) -> NDArray[np.bool_]:
+        """Planes of devices (GPU, TPU, custom), shape (P,)."""
+        return np.array([n.startswith("/device:") for n in self.space.plane_name], bool)
+
+    @cached_property
+    def line_is_host(self) -> NDArray[np.bool_]:
+        """Lines that are host threads, shape (L,)."""
+        return self.plane_is_host[self.space.line_plane]
+
+    @cached_property
+    def line_is_derived(self) -> NDArray[np.bool_]:
+        """Device lines that repeat others (Steps, TensorFlow Ops, …) and must not be counted again, shape (L,)."""
+        index = (self.space.line_id - DERIVED_LINE_ID) % 2**32  # stored as int32 or as uint32
+        named = np.array([n in DERIVED_LINE_NAMES for n in self.space.line_name], bool)
+        return self.plane_is_device[self.space.line_plane] & ((index < _DERIVED_LINES) | named)
+
+    @cached_property
+    def line_is_stream(self) -> NDArray[np.bool_]:
+        """Device lines that hold what ran: streams, not derived lines and no bookkeeping, shape (L,)."""
+        name = self.space.line_name
+        real = np.array([not n.startswith(("CUPTI overhead", "_counters_")) for n in name], bool)
+        return self.plane_is_device[self.space.line_plane] & ~self.line_is_derived & real
+
+    @cached_property
+    def main_line(self) -> int:
+        """The thread that runs the user's Python: the one with most function calls, marks, or events; -1 if none."""
+        host = np.flatnonzero(self.line_is_host)
+        if not len(host):
+            return -1
+        events = np.bincount(self.line, minlength=len(self.space.line_plane))
+        calls = np.zeros(len(events), np.int64)
+        for stat in ("tf_function_call", "step_num", "is_func", "eager_op"):
+            owners = self.owners(stat)
+            calls += np.bincount(self.line[owners], minlength=len(events))
+        python = np.array([n.startswith("python") for n in self.space.line_name], bool)
+        best = max(host, key=lambda i: (calls[i], python[i], events[i]))
+        return int(best) if calls[best] or python[best] else -1
+
+    def events_of(self, lines: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Indices of the events on the lines of a mask of shape (L,)."""
+        return np.flatnonzero(lines[self.line])
+
+    # ---- names ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """The op recognised in each metadata row's name: ``category``, ``name``, ``type`` (M rows)."""
+        parsed = [parse_op(name) for name in self.space.meta_name]
+        return pd.DataFrame(parsed, columns=["category", "name", "type"])
+
+    @cached_property
+    def meta_is_op(self) -> NDArray[np.bool_]:
+        """Metadata rows whose name is an op of some category, shape (M,)."""
+        return self.ops["category"].to_numpy() != UNKNOWN
+
+    @cached_property
+    def meta_is_bookkeeping(self) -> NDArray[np.bool_]:
+        """Metadata rows of thread-pool bookkeeping (over half of a CPU capture's events), shape (M,)."""
+        return self.meta_matches(lambda name: name.startswith(THREADPOOL_PREFIX))
+
+    def meta_matches(self, rule: Any) -> NDArray[np.bool_]:
+        """Mask over the metadata rows whose name fulfils a rule, shape (M,)."""
+        return np.fromiter((bool(rule(n)) for n in self.space.meta_name), bool, len(self.space.meta_name))
+
+    def named(self, *names: str) -> NDArray[np.int64]:
+        """Indices of the events with one of these names."""
+        wanted = set(names)
+        return np.flatnonzero(self.meta_matches(wanted.__contains__)[self.meta])
+
+    # ---- stats ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _rank(self) -> NDArray[np.int64]:
+        assert self.order is not None
+        rank = np.empty(len(self.order), np.int64)
+        rank[self.order] = np.arange(len(self.order))
+        return rank
+
+    def _ordered(self, owner: NDArray[np.int64], *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+        """Bring owners (in the file's order) and what belongs to them into this trace's order."""
+        if self.order is None:
+            return owner, *values
+        event = self._rank[owner]
+        by_event = np.argsort(event, kind="stable")
+        return event[by_event], *(v[by_event] for v in values)
+
+    def owners(self, stat: str) -> NDArray[np.int64]:
+        """Events that carry a stat, ascending."""
+        return self._ordered(self.space.stats.owners(stat))[0]
+
+    def ints(self, stat: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Events with an integer stat and its values (see `Stats.ints`), ascending by event."""
+        event, value = self._ordered(*self.space.stats.ints(stat))
+        return event, value
+
+    def floats(self, stat: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Events with a numeric stat and its values as float64, ascending by event."""
+        event, value = self._ordered(*self.space.stats.floats(stat))
+        return event, value
+
+    def strings(self, stat: str) -> tuple[NDArray[np.int64], NDArray[np.int32], list[str]]:
+        """Events with a string stat, the code of each one's text, and the texts; ascending by event."""
+        owner, code, texts = self.space.stats.strings(stat)
+        event, code = self._ordered(owner, code)
+        return event, code, texts
+
+    def dense_ints(self, stat: str, missing: int = 0) -> NDArray[np.int64]:
+        """An integer stat as an array over all events, shape (N,)."""
+        event, value = self.ints(stat)
+        dense = np.full(len(self), missing, np.int64)
+        dense[event] = value
+        return dense
+
+    def stats_of(self, event: int) -> dict[str, Any]:
+        """All stats of one event, those of its metadata included: for showing its details."""
+        source = int(event if self.order is None else self.order[event])
+        return {**self.space.meta_stats.of(int(self.meta[event])), **self.space.stats.of(source)}
+
+
+def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
+    """All events as a table: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step``.
+
+    Parameters
+    ----------
+    trace : Trace
+        The events.
+    step : int64 array (N), optional
+        The step of each event; -1 for none.
+    """
+    space = trace.space
+    line_label = [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
+
+    def categorical(codes: NDArray[np.int32], labels: list[str]) -> pd.Categorical:
+        distinct = list(dict.fromkeys(labels))
+        position = {label: i for i, label in enumerate(distinct)}
+        recode = np.array([position[label] for label in labels], np.int32)
+        return pd.Categorical.from_codes(recode[codes] if len(recode) else codes, categories=pd.Index(distinct, dtype=object))
+
+    table = pd.DataFrame(
+        {
+            "plane": categorical(space.line_plane[trace.line], space.plane_name),
+            "line": categorical(trace.line, line_label),
+            "name": categorical(trace.meta, space.meta_name),
+            "start_us": trace.start_ps / 1e6,
+            "duration_us": trace.duration_ps / 1e6,
+            "depth": trace.depth,
+        }
+    )
+    table["step"] = pd.array(np.full(len(trace), -1) if step is None else step, dtype="Int64")
+    table.loc[table["step"] < 0, "step"] = pd.NA
+    return table

@@ -1,0 +1,359 @@
+"""Bytes of one ``*.xplane.pb`` → flat columns.
+
+This is the only module that knows the decoder (ptars). It turns the file into nested Arrow
+columns; everything here then works on whole arrays, so the cost does not depend on Python.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from .descriptor import xplane_file
+from .stats import Stats, StatVocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# Line timestamps are nanoseconds since the profile's start; an old or foreign file may hold
+# nanoseconds since 1970 instead. No capture lasts 12 days, so a later one is an epoch time.
+_EPOCH_NS = 10**15
+# Times beyond this many picoseconds (about 13 days) can only come from damaged bytes.
+_LIMIT_PS = 1 << 60
+
+
+class XSpaceError(ValueError):
+    """A file is not a usable profile; the message says what was wrong and what to do."""
+
+
+@dataclass
+class XSpace:
+    """One host's profile as flat columns. P planes, L lines, E events, M event metadata.
+
+    Attributes
+    ----------
+    name : str
+        Where it was read from, for messages.
+    size_bytes : int
+        Length of the (unpacked) file.
+    plane_name, plane_id : list of str, int64 array (P)
+        Name and device ordinal of each plane.
+    plane_stats : list of dict (P)
+        Stats of the planes themselves: capabilities of a device, start and stop time.
+    line_plane, line_id, line_name, line_timestamp_ns : int32 (L), int64 (L), list of str, int64 (L)
+        Plane, thread or stream id, name (``display_name`` where there is one) and start of each line.
+    event_line, event_meta : int32 arrays (E)
+        Line and event metadata of each event, in the order of the file.
+    event_start_ps, event_duration_ps : int64 arrays (E)
+        Absolute start (line timestamp plus offset, since the start of the trace) and duration, in picoseconds.
+    event_occurrences : int64 array (E) or None
+        ``num_occurrences`` of aggregated events (0 for ordinary ones); None if the file has none.
+    meta_plane, meta_id, meta_name, meta_display_name : int32 (M), int64 (M), list of str, list of str
+        The event metadata of all planes.
+    stats, meta_stats : Stats
+        The stats of the events, and those shared by all events of a metadata row.
+    errors, warnings, hostnames : list of str
+        As stored in the file.
+    notes : list of str
+        The reader's own remarks: what was repaired, and how much.
+    time_origin_ns : int
+        What was taken off line timestamps that were epoch times; 0 if they were relative already.
+    """
+
+    name: str
+    size_bytes: int
+    plane_name: list[str]
+    plane_id: NDArray[np.int64]
+    plane_stats: list[dict[str, Any]]
+    line_plane: NDArray[np.int32]
+    line_id: NDArray[np.int64]
+    line_name: list[str]
+    line_timestamp_ns: NDArray[np.int64]
+    event_line: NDArray[np.int32]
+    event_meta: NDArray[np.int32]
+    event_start_ps: NDArray[np.int64]
+    event_duration_ps: NDArray[np.int64]
+    event_occurrences: NDArray[np.int64] | None
+    meta_plane: NDArray[np.int32]
+    meta_id: NDArray[np.int64]
+    meta_name: list[str]
+    meta_display_name: list[str]
+    stats: Stats
+    meta_stats: Stats
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    hostnames: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    time_origin_ns: int = 0
+
+    @property
+    def n_events(self) -> int:
+        """Number of events in the file."""
+        return len(self.event_start_ps)
+
+    @property
+    def hostname(self) -> str:
+        """The host's name; empty if the file has none (macOS, old TensorFlow)."""
+        return self.hostnames[0] if self.hostnames else ""
+
+    @cached_property
+    def line_first_event(self) -> NDArray[np.int64]:
+        """First event of each line, and the number of events at the end: shape (L + 1,)."""
+        return np.searchsorted(self.event_line, np.arange(len(self.line_plane) + 1))
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Stats of the ``Task Environment`` plane: start and stop (epoch ns), options (bytes)."""
+        for name, stats in zip(self.plane_name, self.plane_stats, strict=True):
+            if name == "Task Environment":
+                return stats
+        return {}
+
+
+def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
+    """Decode one profile.
+
+    Parameters
+    ----------
+    source : bytes or path
+        The bytes of a ``*.xplane.pb``, or its path; gzip is unpacked.
+    name : str
+        What messages call it; the path by default.
+
+    Returns
+    -------
+    XSpace
+
+    Raises
+    ------
+    XSpaceError
+        If the bytes are no profile: empty, truncated, foreign, or without a single plane.
+    FileNotFoundError, PermissionError
+        If the path can't be read.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        data = bytes(source)
+        name = name or "profile"
+    else:
+        name = name or os.fspath(source)
+        data = Path(source).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError) as error:
+            msg = f"{name}: the gzip data is damaged ({error}). Copy the file again, or profile again."
+            raise XSpaceError(msg) from error
+    if not data:
+        msg = f"{name}: the file is empty. The profiler may have been killed before it wrote; profile again."
+        raise XSpaceError(msg)
+    try:
+        batch = _decoder().list_to_record_batch([data])
+    except Exception as error:  # ptars raises ValueError, and PanicException's base differs by version
+        msg = (
+            f"{name}: not a TensorFlow profile, or a damaged one ({error}). Expected the XSpace "
+            "message of a *.xplane.pb file; if it was copied, copy it again."
+        )
+        raise XSpaceError(msg) from error
+    space = _flatten(batch, name, len(data))
+    if not space.plane_name:
+        msg = (
+            f"{name}: no plane in it, so it is not a TensorFlow profile (or an empty session). "
+            "Give the *.xplane.pb file that the profiler wrote under plugins/profile/<run>/."
+        )
+        raise XSpaceError(msg)
+    return space
+
+
+@lru_cache(maxsize=1)
+def _decoder() -> Any:
+    import ptars  # Rust, 4 ms; kept out of `import tfprof_widgets`
+
+    file = xplane_file()
+    return ptars.HandlerPool([file]).get_for_message(file.message_types_by_name["XSpace"])
+
+
+def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
+    notes: list[str] = []
+    planes = batch.column("planes").values
+    plane_lines = planes.field("lines")
+    lines = plane_lines.values
+    line_events = lines.field("events")
+    events = line_events.values
+
+    line_of_plane = _offsets(plane_lines)
+    event_of_line = _offsets(line_events)
+    n_lines, n_events = len(lines), len(events)
+    event_of_plane = event_of_line[line_of_plane]
+
+    line_plane = np.repeat(np.arange(len(planes), dtype=np.int32), np.diff(line_of_plane))
+    event_line = np.repeat(np.arange(n_lines, dtype=np.int32), np.diff(event_of_line))
+
+    vocabulary = StatVocabulary(planes.field("stat_metadata"), _offsets(planes.field("stat_metadata")))
+    stats = Stats(events.field("stats"), _offsets(events.field("stats")), event_of_plane, vocabulary)
+
+    metadata = planes.field("event_metadata")
+    meta_of_plane = _offsets(metadata)
+    entries = metadata.values
+    meta_id = _numbers(entries.field("key"))
+    value = entries.field("value")
+    meta_name = _texts(value.field("name"))
+    meta_display_name = _texts(value.field("display_name"))
+    meta_plane = np.repeat(np.arange(len(planes), dtype=np.int32), np.diff(meta_of_plane))
+    meta_stats = Stats(value.field("stats"), _offsets(value.field("stats")), meta_of_plane, vocabulary)
+
+    event_meta, missing = _metadata_rows(_numbers(events.field("metadata_id")), event_of_plane, meta_id, meta_of_plane)
+    if missing:
+        meta_plane = np.concatenate([meta_plane, np.array([p for p, _ in missing], np.int32)])
+        meta_id = np.concatenate([meta_id, np.array([i for _, i in missing], np.int64)])
+        meta_name += [f"unknown event {i}" for _, i in missing]
+        meta_display_name += [""] * len(missing)
+        affected = int(np.count_nonzero(event_meta >= len(meta_id) - len(missing)))
+        notes.append(f"{affected:,} of {n_events:,} events name no known event type (damaged metadata).")
+
+    timestamp_ns, origin_ns = _relative_timestamps(_numbers(lines.field("timestamp_ns")), notes)
+    start_ps = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))
+    offset = events.field("offset_ps")
+    start_ps += _numbers(offset)
+    duration_ps = _numbers(events.field("duration_ps"))
+    occurrences = events.field("num_occurrences")
+
+    bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (np.abs(start_ps) > _LIMIT_PS)
+    if bad.any():
+        duration_ps = np.where(bad, 0, duration_ps)
+        start_ps[bad] = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))[bad]
+        notes.append(
+            f"{int(bad.sum()):,} of {n_events:,} events have impossible times (damaged bytes); "
+            "they are kept at the start of their line with no duration."
+        )
+
+    display = _texts(lines.field("display_name"))
+    return XSpace(
+        name=name,
+        size_bytes=size_bytes,
+        plane_name=_texts(planes.field("name")),
+        plane_id=_numbers(planes.field("id")),
+        plane_stats=_plane_stats(planes.field("stats"), vocabulary),
+        line_plane=line_plane,
+        line_id=_numbers(lines.field("id")),
+        line_name=[shown or plain for shown, plain in zip(display, _texts(lines.field("name")), strict=True)],
+        line_timestamp_ns=timestamp_ns,
+        event_line=event_line,
+        event_meta=event_meta,
+        event_start_ps=start_ps,
+        event_duration_ps=duration_ps,
+        event_occurrences=None if occurrences.null_count == n_events else _numbers(occurrences),
+        meta_plane=meta_plane,
+        meta_id=meta_id,
+        meta_name=meta_name,
+        meta_display_name=meta_display_name,
+        stats=stats,
+        meta_stats=meta_stats,
+        errors=_texts(batch.column("errors").values),
+        warnings=_texts(batch.column("warnings").values),
+        hostnames=_texts(batch.column("hostnames").values),
+        notes=notes,
+        time_origin_ns=origin_ns,
+    )
+
+
+def _offsets(lists: pa.ListArray) -> NDArray[np.int64]:
+    return np.asarray(lists.offsets).astype(np.int64)
+
+
+def _numbers(column: pa.Array) -> NDArray[np.int64]:
+    """Arrow integers as int64, unset ones as 0; no copy where nothing is unset."""
+    if column.null_count:
+        column = column.fill_null(0)
+    return np.asarray(column).view(np.int64)
+
+
+def _texts(column: pa.Array) -> list[str]:
+    """Arrow bytes as str; what is not UTF-8 becomes U+FFFD, an unset value the empty string."""
+    return [(value or b"").decode("utf-8", "replace") for value in column.to_pylist()]
+
+
+def _metadata_rows(
+    ids: NDArray[np.int64],
+    event_of_plane: NDArray[np.int64],
+    meta_id: NDArray[np.int64],
+    meta_of_plane: NDArray[np.int64],
+) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
+    """Turn plane-local metadata ids into rows of the common table; list the ids that have no row."""
+    rows = np.empty(len(ids), np.int32)
+    missing: list[tuple[int, int]] = []
+    for plane in range(len(meta_of_plane) - 1):
+        events = slice(event_of_plane[plane], event_of_plane[plane + 1])
+        wanted = ids[events]
+        if not len(wanted):
+            continue
+        first, last = meta_of_plane[plane], meta_of_plane[plane + 1]
+        keys = meta_id[first:last]
+        found = lookup(keys, wanted)
+        rows[events] = found + first
+        lost = found < 0
+        if lost.any():
+            unknown, inverse = np.unique(wanted[lost], return_inverse=True)
+            rows[events][lost] = len(meta_id) + len(missing) + inverse
+            missing += [(plane, int(i)) for i in unknown]
+    return rows, missing
+
+
+def lookup(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Position in ``keys`` of each wanted value, the last one if a key is repeated; -1 if absent."""
+    if not len(keys):
+        return np.full(len(wanted), -1, np.int64)
+    low, high = int(keys.min()), int(keys.max())
+    if high - low < 4 * len(keys) + 1024:  # dense ids (the usual case): a direct table
+        table = np.full(high - low + 2, -1, np.int64)
+        table[keys - low] = np.arange(len(keys))
+        inside = (wanted >= low) & (wanted <= high)
+        return table[np.where(inside, wanted - low, high - low + 1)]
+    order = np.argsort(keys, kind="stable")
+    position = np.searchsorted(keys[order], wanted, side="right") - 1
+    found = order[np.maximum(position, 0)]
+    return np.where((position >= 0) & (keys[found] == wanted), found, -1)
+
+
+def _relative_timestamps(timestamp_ns: NDArray[np.int64], notes: list[str]) -> tuple[NDArray[np.int64], int]:
+    """Bring epoch timestamps to the start of the trace; return also what was taken off."""
+    epoch = timestamp_ns > _EPOCH_NS
+    origin = 0
+    if epoch.any():
+        origin = int(timestamp_ns[epoch].min())
+        timestamp_ns = np.where(epoch, timestamp_ns - origin, timestamp_ns)
+    wild = np.abs(timestamp_ns) > _EPOCH_NS
+    if wild.any():
+        notes.append(f"{int(wild.sum())} of {len(wild)} lines have impossible timestamps (damaged bytes); taken as 0.")
+        timestamp_ns = np.where(wild, 0, timestamp_ns)
+    return timestamp_ns, origin
+
+
+def _plane_stats(lists: pa.ListArray, vocabulary: StatVocabulary) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = []
+    for plane, stats in enumerate(lists.to_pylist()):
+        values: dict[str, Any] = {}
+        for stat in stats or []:
+            key = vocabulary.name(plane, stat["metadata_id"])
+            values[key] = vocabulary.value(plane, stat)
+        result.append(values)
+    return result
+
+
+def hosts(spaces: Sequence[XSpace]) -> list[str]:
+    """Distinct names for several hosts: the stored name, else ``host N``; a repeated one gets a number."""
+    seen: dict[str, int] = {}
+    names = []
+    for index, space in enumerate(spaces):
+        base = space.hostname or (f"host {index}" if len(spaces) > 1 else "localhost")
+        seen[base] = seen.get(base, 0) + 1
+        names.append(base if seen[base] == 1 else f"{base} ({seen[base]})")
+    return names
