@@ -1,0 +1,227 @@
+"""The overview page's numbers: average step time and where it goes, top ops, the environment of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .op_stats import IDLE, without_idle
+from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .events import Trace
+
+_TOP_OPS = 10
+# Kinds are shown in this order, then by total time: training is what people profile.
+_KIND_ORDER = ("train", "Profiled batch", "test", "predict")
+_NVIDIA_BY_CAPABILITY = (
+    (3, "Fermi"), (5, "Kepler"), (6, "Maxwell"), (7, "Pascal"), (7.5, "Volta"), (8, "Turing"), (8.9, "Ampere"),
+    (9, "Ada Lovelace"), (10, "Hopper"), (13, "Blackwell"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What the overview page shows.
+
+    Attributes
+    ----------
+    step_time : DataFrame
+        One row a kind of step, training first: ``kind``, ``steps`` (averaged ones), ``left_out``, ``mean_ms``, ``std_ms`` (sample standard
+        deviation; NaN for one step), ``min_ms``, ``max_ms``, ``median_ms``, and the mean of each category
+        (``compilation_ms`` … ``other_ms``, which sum to ``mean_ms``). With several devices a step takes as long as its slowest
+        device's, whose breakdown it gets.
+    top_ops : DataFrame
+        The ten ops with the most self time, on the device where there is one, else on the host: ``name``, ``category``, ``self_time_us``,
+        ``self_time_pct`` (of all ops of that side), ``cumulative_pct``, ``occurrences``, ``host_or_device``.
+    environment : dict
+        Label → text, in the order to show.
+    statement : str
+        One sentence on where the time of a step goes.
+    notes : list of str
+        What the reader of the numbers should know.
+    """
+
+    step_time: pd.DataFrame
+    top_ops: pd.DataFrame
+    environment: dict[str, str]
+    statement: str
+    notes: list[str] = field(default_factory=list)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the step times as a table (what `step_time` holds)."""
+        return self.step_time
+
+
+def overview(
+    traces: Sequence[Trace], steps: Sequence[Steps], ops: pd.DataFrame, versions: dict[str, str] | None = None
+) -> Overview:
+    """Summarise a run.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        One for each host.
+    steps : sequence of Steps
+        Theirs, in the same order.
+    ops : DataFrame
+        The op table of all hosts (`op_stats`).
+    versions : dict, optional
+        Versions known from the capture (``TensorFlow`` → ``2.21.0``).
+
+    Returns
+    -------
+    Overview
+    """
+    step_time = _step_time([s.table for s in steps])
+    notes = list(dict.fromkeys(note for s in steps for note in s.notes))
+    between_ms = sum(s.between_runs_ms for s in steps)
+    if between_ms > 0:
+        notes.append(f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none.")
+    return Overview(
+        step_time=step_time,
+        top_ops=_top_ops(ops),
+        environment=environment(traces, versions),
+        statement=_statement(step_time, ops),
+        notes=notes,
+    )
+
+
+def _step_time(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", *CATEGORY_COLUMNS]
+    rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
+    if rows.empty:
+        return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
+    longest = rows.loc[rows.groupby(["host", "step"], sort=False)["duration_ms"].idxmax()]
+    averaged = longest["flags"].str.contains("averaged", regex=False)
+    result: list[dict[str, Any]] = []
+    for kind, of_kind in longest.groupby("kind", sort=False):
+        used = of_kind[averaged.loc[of_kind.index]]
+        ms = used["duration_ms"]
+        row: dict[str, Any] = {
+            "kind": kind,
+            "steps": len(used),
+            "left_out": len(of_kind) - len(used),
+            "mean_ms": ms.mean(),
+            "std_ms": ms.std(),
+            "min_ms": ms.min(),
+            "max_ms": ms.max(),
+            "median_ms": ms.median(),
+        }
+        row.update(used[list(CATEGORY_COLUMNS)].mean())
+        row["_rank"] = (_KIND_ORDER.index(kind) if kind in _KIND_ORDER else 0.5, -of_kind["duration_ms"].sum())
+        result.append(row)
+    result.sort(key=lambda row: row.pop("_rank"))
+    return pd.DataFrame(result, columns=columns)
+
+
+def _top_ops(ops: pd.DataFrame) -> pd.DataFrame:
+    real = without_idle(ops)
+    device = real[real["host_or_device"] == "Device"]
+    side = device if len(device) else real[real["host_or_device"] == "Host"]
+    prefix = "device" if len(device) else "host"
+    top = side.nlargest(_TOP_OPS, "self_time_us")
+    return pd.DataFrame(
+        {
+            "name": top["name"].to_numpy(),
+            "category": top["type"].to_numpy(),
+            "self_time_us": top["self_time_us"].to_numpy(),
+            "self_time_pct": top[f"{prefix}_self_time_pct"].to_numpy(),
+            "cumulative_pct": top[f"{prefix}_self_time_pct"].cumsum().to_numpy(),
+            "occurrences": top["occurrences"].to_numpy(),
+            "host_or_device": top["host_or_device"].to_numpy(),
+        }
+    )
+
+
+def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
+    if step_time.empty:
+        if not len(ops):
+            return "No steps and no ops were recorded."
+        busiest = ops[ops["type"] != IDLE].nlargest(1, "self_time_us")
+        if not len(busiest):
+            return "No step was found in this capture."
+        return f"No step was found; the op with the most self time is {busiest['name'].iloc[0]}."
+    row = step_time.iloc[0]
+    mean = float(row["mean_ms"])
+    shares = sorted(((100 * float(row[f"{c}_ms"]) / mean if mean else 0.0, c) for c in CATEGORIES), reverse=True)
+    parts = [f"{share:.0f} % {CATEGORY_LABELS[c].lower()}" for share, c in shares if share >= 1][:4]
+    name = {"train": "training step", "test": "test step", "predict": "prediction step"}.get(row["kind"], f"“{row['kind']}” step")
+    return f"A {name} takes {mean:.3g} ms on average: {', '.join(parts)}."
+
+
+# ---- run environment -----------------------------------------------------------------------------------------
+
+
+def captured_ms(trace: Trace) -> float:
+    """Length of the capture: from the profiler's start to its stop, else from the first event to the last."""
+    environment = trace.space.environment
+    start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
+    if isinstance(start, int) and isinstance(stop, int) and 0 < stop - start < 10**15:
+        return (stop - start) / 1e6
+    if not len(trace):
+        return 0.0
+    return float(trace.end_ps.max() - trace.start_ps.min()) / 1e9
+
+
+def device_planes(trace: Trace) -> list[int]:
+    """Planes of accelerators: those of type GPU or TPU, with events or without."""
+    return [i for i, name in enumerate(trace.space.plane_name) if name.startswith(("/device:GPU:", "/device:TPU:"))]
+
+
+def device_model(stats: dict[str, Any]) -> str:
+    """What a device plane's stats say about its model, in XProf's words (``Nvidia GPU (Volta)``)."""
+    name = stats.get("gpu_device_name")
+    if isinstance(name, str) and name:
+        return name
+    major, minor = stats.get("compute_cap_major"), stats.get("compute_cap_minor")
+    vendor = str(stats.get("device_vendor") or "")
+    if vendor == "AMD":
+        return f"AMD GPU - gfx{major}{minor}" if major else "AMD GPU"
+    if isinstance(major, int):
+        capability = major + (minor if isinstance(minor, int) else 0) / 10
+        family = next((family for bound, family in _NVIDIA_BY_CAPABILITY if capability < bound), "")
+        return f"Nvidia GPU ({family}, compute capability {major}.{minor or 0})" if family else "Nvidia GPU"
+    return "GPU"
+
+
+def device_type(traces: Sequence[Trace]) -> str:
+    """Model of the accelerators of a run; ``CPU`` if it has none."""
+    models: dict[str, None] = {}
+    for trace in traces:
+        for plane in device_planes(trace):
+            is_tpu = trace.space.plane_name[plane].startswith("/device:TPU:")
+            models["TPU" if is_tpu else device_model(trace.space.plane_stats[plane])] = None
+    return ", ".join(models) or "CPU"
+
+
+def environment(traces: Sequence[Trace], versions: dict[str, str] | None = None) -> dict[str, str]:
+    """Describe where a run took place.
+
+    Returns
+    -------
+    dict
+        Label → text: hosts, device type, devices (N of them with events), captured time, events, versions.
+    """
+    planes = [(trace, plane) for trace in traces for plane in device_planes(trace)]
+    active = sum(bool(np.isin(trace.space.line_plane[trace.line], [plane]).any()) for trace, plane in planes)
+    result = {
+        "Hosts": f"{len(traces)} ({', '.join(trace.host for trace in traces[:4])}{', …' if len(traces) > 4 else ''})",
+        "Device type": device_type(traces),
+        "Device cores": "0 (the host's CPU does the work)" if not planes else f"{len(planes)} ({active} with events)",
+    }
+    for trace, plane in planes[:1]:
+        stats = trace.space.plane_stats[plane]
+        if isinstance(stats.get("memory_size"), int):
+            result["Device memory"] = f"{stats['memory_size'] / 2**30:.1f} GiB each"
+        if isinstance(stats.get("core_count"), int):
+            result["Multiprocessors"] = f"{stats['core_count']} on each device"
+    result["Captured time"] = f"{max((captured_ms(t) for t in traces), default=0.0):,.1f} ms"
+    result["Events"] = f"{sum(len(t) for t in traces):,}"
+    result.update(versions or {})
+    return result
