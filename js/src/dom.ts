@@ -1,0 +1,28 @@
+/** Makes elements; text goes in as text nodes only, so that a profile's names stay text. */
+
+type Props = Record<string, string | number | boolean | null | undefined>;
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  props: Props = {},
+  ...children: (Node | string | null | undefined)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child): child is Node | string => child !== null && child !== undefined));
+  return element;
+}
+
+let lastId = 0;
+/** An id that is free on the page, for `aria-controls` and the like. */
+export function uniqueId(stem: string): string {
+  lastId += 1;
+  return `tfprof-${stem}-${lastId}-${Math.random().toString(36).slice(2, 8)}`;
+}
+
+export function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

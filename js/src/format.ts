@@ -1,0 +1,104 @@
+/** Values as people read them, and as files keep them. */
+
+import type { Column } from "./types";
+
+/** Always the same whatever the reader's locale: digits grouped by a thin space would not copy well. */
+const plain = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 });
+const withDigits = new Map<number, Intl.NumberFormat>();
+
+function fixed(digits: number): Intl.NumberFormat {
+  let format = withDigits.get(digits);
+  if (format === undefined) {
+    format = new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    withDigits.set(digits, format);
+  }
+  return format;
+}
+
+const missing = (value: unknown) => value === null || value === undefined || (typeof value === "number" && Number.isNaN(value));
+
+/** A fact's value. */
+export function formatPlain(value: unknown): string {
+  if (missing(value)) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number" && Number.isFinite(value)) return plain.format(value);
+  return String(value);
+}
+
+/** A cell's text; nothing for a missing value. The unit stands in the header, except for percents. */
+export function formatCell(value: unknown, column: Column): string {
+  if (missing(value)) return "";
+  switch (column.kind) {
+    case "bool":
+      return value ? "yes" : "no";
+    case "text":
+      return String(value);
+    case "percent":
+    case "number": {
+      const number = typeof value === "bigint" ? value : Number(value);
+      if (typeof number === "number" && !Number.isFinite(number)) return String(value);
+      const digits = column.digits ?? (column.kind === "percent" ? 1 : undefined);
+      const text = digits === undefined ? plain.format(number) : fixed(digits).format(number);
+      // A small share is not none.
+      if (digits !== undefined && number !== 0 && Number(text.replaceAll(",", "")) === 0) {
+        const least = fixed(digits).format(10 ** -digits);
+        return `${number < 0 ? ">−" : "<"}${least}${column.kind === "percent" ? "%" : ""}`;
+      }
+      return column.kind === "percent" ? `${text}%` : text;
+    }
+  }
+}
+
+/** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
+export function splitMiddle(text: string, tail = 14): [string, string] {
+  if (text.length <= 2 * tail) return [text, ""];
+  // Not between the halves of a surrogate pair.
+  const at = text.length - tail;
+  const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
+  const cut = low ? at - 1 : at;
+  return [text.slice(0, cut), text.slice(cut)];
+}
+
+type Row = Record<string, unknown>;
+
+function csvField(value: unknown): string {
+  if (missing(value)) return "";
+  const text = String(value);
+  return /[",\r\n]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** RFC 4180, with the fields' names (which carry their units) as its head and the values not rounded. */
+export function toCsv(rows: Row[], fields: string[]): string {
+  const lines = [fields, ...rows.map((row) => fields.map((field) => row[field]))];
+  return lines.map((line) => line.map(csvField).join(",") + "\r\n").join("");
+}
+
+/**
+ * What a header's filter means: text finds text in either case; numbers also take `>5`, `<=2.5`, `=3` and `1..3`.
+ * `null` for an empty one.
+ */
+export function parseFilter(input: string, column: Column): ((value: unknown) => boolean) | null {
+  const wanted = input.trim();
+  if (wanted === "") return null;
+  if (column.kind === "number" || column.kind === "percent") {
+    const compare = /^(<=|>=|<|>|=)\s*(-?[\d.]+(?:e[+-]?\d+)?)%?$/i.exec(wanted);
+    if (compare !== null) {
+      const bound = Number(compare[2]);
+      const test = {
+        "<": (x: number) => x < bound,
+        "<=": (x: number) => x <= bound,
+        ">": (x: number) => x > bound,
+        ">=": (x: number) => x >= bound,
+        "=": (x: number) => x === bound,
+      }[compare[1]!]!;
+      return (value) => !missing(value) && test(Number(value));
+    }
+    const range = /^(-?[\d.]+)\s*\.\.\s*(-?[\d.]+)$/.exec(wanted);
+    if (range !== null) {
+      const [low, high] = [Number(range[1]), Number(range[2])];
+      return (value) => !missing(value) && Number(value) >= low && Number(value) <= high;
+    }
+  }
+  const lower = wanted.toLowerCase();
+  return (value) => formatCell(value, column).toLowerCase().includes(lower);
+}

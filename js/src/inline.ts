@@ -1,0 +1,46 @@
+/**
+ * The app inside the self-contained HTML (display/html.py). Its boot script unpacks this file, runs it
+ * once per page, and asks it to mount the report's root.
+ */
+
+import { LocalModel } from "./local_model";
+import { fromBase64, gunzipText } from "./payload";
+import { render } from "./render";
+
+declare global {
+  /** App by the hash of its code, so that reports of different versions can share a page. */
+  var __tfprof_apps: Record<string, { mount(root: HTMLElement): Promise<void> }> | undefined;
+}
+
+/** The block's bytes. `null` when the page has lost it (some tools drop what they don't know). */
+function block(root: HTMLElement, name: string): Uint8Array<ArrayBuffer> | null {
+  const script = root.querySelector(`script[data-tfprof="${CSS.escape(name)}"]`);
+  return script === null ? null : fromBase64(script.textContent ?? "");
+}
+
+/** The tables by name, decoded from the page when asked for. */
+function tablesOf(root: HTMLElement): Record<string, Uint8Array> {
+  const tables = {};
+  for (const script of root.querySelectorAll<HTMLElement>("script[data-tfprof^='table:']")) {
+    const name = script.dataset["tfprof"]!.slice("table:".length);
+    Object.defineProperty(tables, name, { enumerable: true, get: () => fromBase64(script.textContent ?? "") });
+  }
+  return tables;
+}
+
+async function mount(root: HTMLElement): Promise<void> {
+  const host = root.querySelector<HTMLElement>(":scope > .tfprof-mount");
+  const packed = block(root, "spec");
+  if (host === null || packed === null) throw new Error("This report's HTML is not whole.");
+  const spec = JSON.parse(await gunzipText(packed));
+  const values = { spec, tables: tablesOf(root), tab: null, range_ms: null, selection: null };
+  Object.defineProperty(values, "bokeh", { enumerable: true, get: () => block(root, "bokeh") });
+  const model = new LocalModel(values);
+  await render({ model, el: host });
+  model.link(spec.id, new AbortController().signal);
+  // Only now: whatever failed before this line, the summary stays in view.
+  root.querySelector<HTMLElement>(":scope > .tfprof-static")?.setAttribute("hidden", "");
+}
+
+const key = (globalThis as any).__tfprof_app_key as string;
+(globalThis.__tfprof_apps ??= {})[key] = { mount };

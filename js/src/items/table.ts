@@ -1,0 +1,219 @@
+/** A table of the payload: sorted, searched, filtered and saved in the browser. */
+
+import {
+  FormatModule,
+  ResizeColumnsModule,
+  ResizeTableModule,
+  SortModule,
+  FilterModule,
+  Tabulator,
+  type ColumnDefinition,
+  type CellComponent,
+} from "tabulator-tables";
+import { h, uniqueId } from "../dom";
+import { formatCell, parseFilter, splitMiddle, toCsv } from "../format";
+import type { Column, Context, Mounted, Table, TableItem, Where } from "../types";
+
+Tabulator.registerModule([FilterModule, FormatModule, ResizeColumnsModule, ResizeTableModule, SortModule]);
+
+type Row = Record<string, unknown>;
+
+const ROW_HEIGHT = 28;
+const MAX_BODY_HEIGHT = 15 * ROW_HEIGHT;
+
+/** The rows of `where`, as plain objects (a sort calls for each value many times). */
+export function rowsOf(table: Table, where?: Where): Row[] {
+  const fields = table.names;
+  const columns = fields.map((field) => table.getChild(field));
+  const rows: Row[] = [];
+  for (let i = 0; i < table.numRows; i++) {
+    const row: Row = {};
+    fields.forEach((field, j) => (row[field] = columns[j]!.at(i)));
+    if (where !== undefined) {
+      const value = row[where.field];
+      if ("equals" in where && value !== where.equals) continue;
+      if ("not_equals" in where && value === where.not_equals) continue;
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+const isNumeric = (column: Column) => column.kind === "number" || column.kind === "percent";
+
+/** Numbers by size, text as people count (`dense_2` before `dense_10`), missing values last either way. */
+const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+export function compare(a: unknown, b: unknown, dir: "asc" | "desc"): number {
+  const [noA, noB] = [a, b].map((x) => x === null || x === undefined || Number.isNaN(x));
+  if (noA || noB) return noA && noB ? 0 : (noA ? 1 : -1) * (dir === "asc" ? 1 : -1);
+  if (typeof a === "string" || typeof b === "string") return collator.compare(String(a), String(b));
+  return a! < b! ? -1 : a! > b! ? 1 : 0;
+}
+
+function cellContent(value: unknown, column: Column, largest: number): HTMLElement {
+  const text = formatCell(value, column);
+  if (column.kind === "text") {
+    const [start, end] = splitMiddle(text);
+    return h(
+      "span",
+      { class: "tfprof-name", title: end ? text : null },
+      h("span", {}, start),
+      end ? h("span", { class: "tfprof-name-end" }, end) : null,
+    );
+  }
+  const content = h("span", { class: "tfprof-number" }, text);
+  if (column.kind === "percent" && largest > 0 && Number(value) > 0) {
+    const bar = h("span", { class: "tfprof-bar", "aria-hidden": "true" });
+    bar.style.width = `${Math.min(100, (100 * Number(value)) / largest)}%`;
+    return h("span", { class: "tfprof-percent" }, bar, content);
+  }
+  return content;
+}
+
+/** Where cells were selected, one line a row and a tab between cells; else the text just as it is. */
+function copyWhole(event: ClipboardEvent): void {
+  const selection = document.getSelection();
+  if (selection === null || selection.rangeCount === 0 || !event.clipboardData) return;
+  const fragment = selection.getRangeAt(0).cloneContents();
+  const rows = [...fragment.querySelectorAll(".tabulator-row")];
+  const line = (cells: Iterable<Element>) => [...cells].map((cell) => cell.textContent ?? "").join("\t");
+  let text: string;
+  if (rows.length > 0) text = rows.map((row) => line(row.querySelectorAll(".tabulator-cell"))).join("\n");
+  else if (fragment.querySelector(".tabulator-cell")) text = line(fragment.querySelectorAll(".tabulator-cell"));
+  else text = fragment.textContent ?? "";
+  event.clipboardData.setData("text/plain", text);
+  event.preventDefault();
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export async function mountTable(host: HTMLElement, item: TableItem, ctx: Context): Promise<Mounted> {
+  const rows = rowsOf(await ctx.table(item.table), item.where);
+  const known = new Set(Object.keys(rows[0] ?? {}));
+  const missing = item.columns.filter((column) => rows.length > 0 && !known.has(column.field));
+  if (missing.length > 0) throw new Error(`its data has no column ${missing.map((column) => column.field).join(", ")}`);
+
+  const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
+  const count = h("span", { class: "tfprof-count", role: "status" });
+  const search = h("input", { type: "search", class: "tfprof-search", placeholder: "Search", "aria-label": `Search ${item.title ?? "the table"}` });
+  const buttons = h("span", { class: "tfprof-buttons" });
+  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, search, buttons);
+  const grid = h("div", { class: "tfprof-grid", "data-lm-suppress-shortcuts": "true" });
+  host.append(tools, grid);
+
+  // One predicate for the search box and the header filters, so that they combine.
+  const filters = new Map<string, (value: unknown) => boolean>();
+  const everywhere: Column = { field: "", title: "", kind: "text" };
+  let searchFor: ((value: unknown) => boolean) | null = null;
+  const matches = (row: Row): boolean => {
+    for (const [field, test] of filters) if (!test(row[field])) return false;
+    return searchFor === null || item.columns.some((column) => searchFor!(column.kind === "text" ? row[column.field] : formatCell(row[column.field], column)));
+  };
+  const filtered = () => filters.size > 0 || searchFor !== null;
+
+  const definition = (column: Column): ColumnDefinition => {
+    const numeric = isNumeric(column);
+    const largest = column.kind === "percent" ? rows.reduce((most, row) => Math.max(most, Number(row[column.field]) || 0), 0) : 0;
+    return {
+      field: column.field,
+      title: column.title,
+      titleFormatter: () => columnTitle(column),
+      hozAlign: numeric ? "right" : "left",
+      headerHozAlign: numeric ? "right" : "left",
+      headerSortStartingDir: numeric ? "desc" : "asc",
+      headerTooltip: false,
+      sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
+      formatter: (cell: CellComponent) => cellContent(cell.getValue(), column, largest),
+      minWidth: column.width ?? (numeric ? 84 : column.kind === "bool" ? 64 : 120),
+      ...(column.width !== undefined && numeric ? { width: column.width } : {}),
+      widthGrow: numeric || column.kind === "bool" ? 1 : 3,
+    };
+  };
+
+  const columnTitle = (column: Column): HTMLElement => {
+    const label = h(
+      "span",
+      { class: "tfprof-coltitle", title: column.hint },
+      column.title,
+      column.unit ? h("span", { class: "tfprof-unit" }, ` ${column.unit}`) : null,
+    );
+    if (!item.filter) return label;
+    const input = h("input", {
+      type: "text",
+      class: "tfprof-filter",
+      placeholder: isNumeric(column) ? "e.g. >10" : "filter",
+      "aria-label": `Filter ${column.title}`,
+      title: isNumeric(column) ? "Filter: >10, <=2.5, =3, 1..3, or digits to find" : "Filter: text to find",
+    });
+    // The header sorts on a click and on Enter; not from inside its filter.
+    for (const type of ["click", "mousedown", "keydown"]) input.addEventListener(type, (event) => event.stopPropagation());
+    input.addEventListener("input", () => {
+      const test = parseFilter(input.value, column);
+      if (test === null) filters.delete(column.field);
+      else filters.set(column.field, test);
+      refresh();
+    });
+    return h("div", { class: "tfprof-colhead" }, label, input);
+  };
+
+  const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(rows.length, 2) * ROW_HEIGHT);
+  const headHeight = item.filter ? 78 : 44;
+  const table = new Tabulator(grid, {
+    data: rows,
+    columns: item.columns.map(definition),
+    // Fixed: rows are drawn as they scroll into view, and a filter doesn't move what is below.
+    height: bodyHeight + headHeight + 14,
+    rowHeight: ROW_HEIGHT,
+    layout: "fitColumns",
+    initialSort: (item.sort ?? []).map(({ field, dir }) => ({ column: field, dir })).reverse(),
+    nestedFieldSeparator: false, // a dot in a name is only a dot
+    placeholder: "No rows match.",
+    columnDefaults: { resizable: "header" },
+  });
+  await new Promise<void>((resolve) => table.on("tableBuilt", resolve));
+
+  const refresh = () => {
+    table.setFilter(matches as never);
+    showCount();
+  };
+  const matching = () => table.getData("active") as Row[];
+  const save = (all: boolean) => {
+    const chosen = all ? rows : matching();
+    download(item.csv ?? `${item.table}.csv`, toCsv(chosen, item.columns.map((column) => column.field)));
+  };
+  const csv = h("button", { type: "button", class: "tfprof-button" });
+  const csvAll = h("button", { type: "button", class: "tfprof-button" }, `CSV of all ${rows.length.toLocaleString("en-US")}`);
+  csv.addEventListener("click", () => save(false));
+  csvAll.addEventListener("click", () => save(true));
+  buttons.append(csv, csvAll);
+  const showCount = () => {
+    const total = rows.length.toLocaleString("en-US");
+    const shown = filtered() ? table.getDataCount("active").toLocaleString("en-US") : total;
+    count.textContent = filtered() ? `${shown} of ${total} rows` : `${total} ${rows.length === 1 ? "row" : "rows"}`;
+    csv.textContent = filtered() ? `CSV of these ${shown}` : "Download CSV";
+    csvAll.hidden = !filtered();
+  };
+  showCount();
+
+  search.addEventListener("input", () => {
+    searchFor = parseFilter(search.value, everywhere);
+    refresh();
+  });
+  grid.addEventListener("copy", copyWhole);
+  for (const header of grid.querySelectorAll<HTMLElement>(".tabulator-col.tabulator-sortable")) {
+    header.tabIndex = 0;
+    header.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      header.click();
+    });
+  }
+  return {
+    dispose: () => table.destroy(),
+    resize: () => table.redraw(),
+  };
+}

@@ -1,0 +1,47 @@
+/** Unpacks what Python packed (display/payload.py): base64, gzip, JSON and Arrow. */
+
+import { tableFromIPC } from "@uwdata/flechette";
+import type { Model, Table } from "./types";
+
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  return bytes;
+}
+
+/** Binary traits come as DataView (anywidget); our own pages give Uint8Array. */
+export function asBytes(data: ArrayBufferView | ArrayBuffer): Uint8Array<ArrayBuffer> {
+  if (data instanceof ArrayBuffer) return new Uint8Array(data);
+  return new Uint8Array(data.buffer as ArrayBuffer, data.byteOffset, data.byteLength);
+}
+
+export async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("This browser is too old for the interactive report (it has no DecompressionStream).");
+  }
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+export async function gunzipText(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  return new TextDecoder().decode(await gunzip(bytes));
+}
+
+/** The tables of a model; each is unpacked when it is first asked for, and once. */
+export function tableReader(model: Model): (name: string) => Promise<Table> {
+  const unpacked = new Map<string, Promise<Table>>();
+  const unpack = async (name: string): Promise<Table> => {
+    const packed = (model.get("tables") as Record<string, ArrayBufferView> | undefined)?.[name];
+    if (packed === undefined) throw new Error(`The report holds no table named "${name}".`);
+    return tableFromIPC(await gunzip(asBytes(packed)));
+  };
+  return (name) => {
+    let table = unpacked.get(name);
+    if (table === undefined) {
+      table = unpack(name);
+      unpacked.set(name, table);
+    }
+    return table;
+  };
+}

@@ -1,0 +1,5 @@
+/** Front end of `display.widget.ReportWidget`. */
+
+import { render } from "./render";
+
+export default { render };
