@@ -1,0 +1,213 @@
+"""The items that tabs are made of; ``docs/architecture.md`` says what each means.
+
+Views build their tabs with these functions and nothing else, so that the shape of an item is
+written down once in Python and once in ``js/src/types.ts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from bokeh.embed import json_item
+from bokeh.models import BoxZoomTool, HoverTool, PanTool, ResetTool, WheelZoomTool
+from bokeh.plotting import figure
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from bokeh.models import Tool
+    from bokeh.plotting import figure as Figure
+
+Item = dict[str, Any]
+Tab = dict[str, Any]
+Column = dict[str, Any]
+Level = Literal["plain", "info", "warning", "error"]
+
+
+class Tables(Protocol):
+    """Where views leave the big data: the payload."""
+
+    def add_table(self, name: str, frame: pd.DataFrame) -> Any:
+        """Keep a table under a name that items refer to."""
+
+
+# ---- items --------------------------------------------------------------------------------------------------
+
+
+def tab(id: str, title: str, items: Sequence[Item]) -> Tab:
+    """Return a tab of items in reading order."""
+    return {"id": id, "title": title, "items": list(items)}
+
+
+def text(words: str, level: Level = "plain") -> Item:
+    """Return a paragraph."""
+    return {"kind": "text", "text": words, "level": level}
+
+
+def fact(label: str, value: Any, *, hint: str = "", color: str = "", hatch: bool = False) -> dict[str, Any]:
+    """Return a row of ``facts``; with a colour it is also the entry of a chart's legend."""
+    row: dict[str, Any] = {"label": label, "value": value}
+    if hint:
+        row["hint"] = hint
+    if color:
+        row["color"] = color
+    if hatch:
+        row["hatch"] = True
+    return row
+
+
+def facts(title: str, rows: Sequence[Mapping[str, Any]]) -> Item:
+    """Return a list of labelled values."""
+    return {"kind": "facts", "title": title, "rows": [dict(row) for row in rows]}
+
+
+def row(children: Sequence[Item], weights: Sequence[float] | None = None) -> Item:
+    """Return items side by side."""
+    item: Item = {"kind": "row", "children": list(children)}
+    if weights is not None:
+        item["weights"] = list(weights)
+    return item
+
+
+def switch(id: str, label: str, cases: Mapping[str, tuple[str, Sequence[Item]]]) -> Item:
+    """Return items of which one case is shown at a time, the first one to begin with.
+
+    Parameters
+    ----------
+    cases : mapping
+        What each option's value stands for: its label and its items.
+    """
+    return {
+        "kind": "switch",
+        "id": id,
+        "label": label,
+        "options": [{"value": value, "label": option} for value, (option, _) in cases.items()],
+        "value": next(iter(cases)),
+        "cases": {value: list(items) for value, (_, items) in cases.items()},
+    }
+
+
+def column(
+    field: str,
+    title: str,
+    kind: Literal["text", "number", "percent", "bool"],
+    *,
+    digits: int | None = None,
+    unit: str = "",
+    width: int | None = None,
+    hint: str = "",
+) -> Column:
+    """Return a table's column."""
+    given: Column = {"field": field, "title": title, "kind": kind}
+    optional = {"digits": digits, "unit": unit or None, "width": width, "hint": hint or None}
+    return given | {key: value for key, value in optional.items() if value is not None}
+
+
+def table(
+    title: str,
+    name: str,
+    columns: Sequence[Column],
+    *,
+    sort: tuple[str, Literal["asc", "desc"]] | None = None,
+    csv: str = "",
+    filter: bool = False,
+    where: Mapping[str, Any] | None = None,
+) -> Item:
+    """Return a table of the payload's ``name``."""
+    item: Item = {"kind": "table", "title": title, "table": name, "columns": list(columns)}
+    if sort is not None:
+        item["sort"] = [{"field": sort[0], "dir": sort[1]}]
+    if csv:
+        item["csv"] = csv
+    if filter:
+        item["filter"] = True
+    if where is not None:
+        item["where"] = dict(where)
+    return item
+
+
+# ---- figures ------------------------------------------------------------------------------------------------
+
+
+def plot(height: int, *, zoom: bool = True, **options: Any) -> Figure:
+    """Return an empty figure, as wide as its place and ``height`` pixels high.
+
+    Its colours are the page's (set where it is shown), so none is set here. BokehJS reads
+    mathematics into titles, axis labels, legends and factors: text from a profile goes into none
+    of them, only into ``hover`` (escaped there) and into legends made of `fact` rows.
+    """
+    tools: list[Tool] = []
+    if zoom:
+        tools = [PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), WheelZoomTool(dimensions="width"), ResetTool()]
+    p = figure(
+        height=height,
+        sizing_mode="stretch_width",
+        tools=tools,
+        toolbar_location="right" if zoom else None,
+        output_backend="canvas",
+        **options,
+    )
+    p.toolbar.logo = None
+    p.toolbar.autohide = True
+    # Dragging over the chart or scrolling the page past it must not move the chart.
+    p.toolbar.active_drag = None
+    p.toolbar.active_scroll = None
+    return p
+
+
+def hover(p: Figure, renderers: Sequence[Any], tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
+    """Show values of the data source at the pointer.
+
+    Tooltips name columns as ``@column`` or ``@column{0.00}``, never ``@column{safe}``: only so does BokehJS escape them.
+    """
+    if any("safe}" in shown for _, shown in tooltips):
+        raise ValueError("a tooltip must not mark a profile's text as safe")
+    p.add_tools(HoverTool(renderers=list(renderers), tooltips=list(tooltips), **options))
+
+
+def chart(title: str, p: Figure, alt: str, note: str = "") -> Item:
+    """Return a figure's item.
+
+    Parameters
+    ----------
+    alt : str
+        What the figure says, in words.
+    """
+    item: Item = {"kind": "figure", "title": title, "figure": json_item(p), "alt": alt}
+    if note:
+        item["note"] = note
+    return item
+
+
+# ---- numbers in words ---------------------------------------------------------------------------------------
+
+
+def ms(value: float) -> str:
+    """Return a time in milliseconds as people read it, with a unit that suits its size."""
+    if value != value:
+        return "–"
+    size = abs(value)
+    for unit, scale in (("s", 1e-3), ("ms", 1.0), ("µs", 1e3)):
+        if size * scale >= 1 or unit == "µs":
+            return f"{_digits(value * scale)} {unit}"
+    raise AssertionError
+
+
+def percent(value: float) -> str:
+    """Return a percentage with one digit; a small share is not shown as none."""
+    if value != value:
+        return "–"
+    if 0 < value < 0.05:
+        return "<0.1 %"
+    return f"{value:.1f} %"
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 step``, ``1,234 steps``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _digits(value: float) -> str:
+    """Three digits that count; none lost before the point."""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
