@@ -1,0 +1,331 @@
+"""The report: where the stages meet. Every part is made on first use, once."""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .analysis.events import Trace, events_table
+from .analysis.op_stats import op_stats
+from .analysis.overview import Overview, captured_ms, device_type, overview
+from .analysis.steps import Steps, find_steps
+from .xspace import XSpace, XSpaceError, hosts, read
+from .xspace.logdir import Run, find_runs, host_name, newest_run, read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .capture import CaptureInfo
+    from .display.payload import Payload
+    from .display.widget import LinkWidget, ReportWidget
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class HostProfile:
+    """One host's part of a report."""
+
+    trace: Trace
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The host's steps."""
+        return find_steps(self.trace)
+
+    @cached_property
+    def step_of_event(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Step of each event of the trace; -1 for events of no step."""
+        return self.steps.step_of(self.trace)
+
+
+class Report:
+    """What a profile says, as DataFrames and as an interactive display.
+
+    Made by ``%%tfprofile``, `load` and ``profile()``. In a notebook, a Report as the last value of a cell shows itself.
+
+    Parameters
+    ----------
+    spaces : sequence of XSpace
+        The profile of each host.
+    capture : CaptureInfo, optional
+        How it was captured, where that was done here.
+    notes : sequence of str
+        What was missing or repaired on the way here.
+    """
+
+    def __init__(self, spaces: Sequence[XSpace], *, capture: CaptureInfo | None = None, notes: Sequence[str] = ()) -> None:
+        if not spaces:
+            msg = "A report needs the profile of at least one host."
+            raise XSpaceError(msg)
+        self.id = uuid.uuid4().hex[:12]
+        self.capture = capture
+        self.hosts = [HostProfile(Trace(space, name)) for space, name in zip(spaces, hosts(spaces), strict=True)]
+        self._notes = list(notes)
+        self._link: LinkWidget | None = None
+
+    def __repr__(self) -> str:
+        """Name the report in one line."""
+        facts = ", ".join(f"{fact['label'].lower()} {fact['value']}" for fact in self._head_facts)
+        return f"<Report {self.title!r}: {facts}>"
+
+    # ---- what it says --------------------------------------------------------------------------------------
+
+    @property
+    def title(self) -> str:
+        """Name given to the capture, else where it was read from."""
+        if self.capture is not None and self.capture.name:
+            return self.capture.name
+        return host_name(self.hosts[0].trace.space.name)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """One row a step and device (host only: one row a step), with the time of each category.
+
+        Returns
+        -------
+        DataFrame
+            ``step``, ``kind``, ``host``, ``device``, ``start_ms``, ``duration_ms``, ``flags`` and nine ``*_ms`` columns that sum
+            to the duration; see `analysis.steps.Steps`.
+        """
+        return pd.concat([host.steps.table for host in self.hosts], ignore_index=True)
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """One row an op of the host or of a device, with its times and shares; see `analysis.op_stats.op_stats`."""
+        return op_stats([host.trace for host in self.hosts]) if len(self.hosts) > 1 else op_stats(self.hosts[0].trace)
+
+    @cached_property
+    def overview(self) -> Overview:
+        """Average step time and its breakdown, top ops, environment."""
+        return overview(
+            [host.trace for host in self.hosts], [host.steps for host in self.hosts], self.ops, self._versions
+        )
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """Every event: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step`` (and ``host``, if several)."""
+        tables = [events_table(host.trace, host.step_of_event) for host in self.hosts]
+        if len(tables) == 1:
+            return tables[0]
+        return pd.concat(tables, keys=[host.trace.host for host in self.hosts], names=["host"]).reset_index("host")
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What to know before trusting the numbers: errors that the profiler stored, repairs, what was left out."""
+        notes = list(self.capture.notes) if self.capture is not None else []
+        if self.capture is not None and self.capture.error:
+            notes.append(f"The cell ended early ({self.capture.error}); the report shows what was captured until then.")
+        notes += self._notes
+        for host in self.hosts:
+            space = host.trace.space
+            prefix = f"{host.trace.host}: " if len(self.hosts) > 1 else ""
+            notes += [f"{prefix}The profiler reported an error: {error}" for error in space.errors]
+            notes += [f"{prefix}The profiler warned: {warning}" for warning in space.warnings]
+            notes += [prefix + note for note in space.notes]
+        return list(dict.fromkeys(notes))
+
+    @property
+    def _versions(self) -> dict[str, str]:
+        if self.capture is None:
+            return {}
+        versions = {"TensorFlow": self.capture.tensorflow_version, "Keras": self.capture.keras_version}
+        return {name: version for name, version in versions.items() if version}
+
+    @cached_property
+    def _head_facts(self) -> list[dict[str, Any]]:
+        step_time = self.overview.step_time
+        rows = [
+            {"label": "Steps", "value": ", ".join(_counted(row) for _, row in step_time.iterrows()) or "none found"},
+            {"label": "Captured", "value": _duration(max(captured_ms(host.trace) for host in self.hosts))},
+            {"label": "Device", "value": device_type([host.trace for host in self.hosts])},
+        ]
+        if len(self.hosts) > 1:
+            rows.append({"label": "Hosts", "value": f"{len(self.hosts)}"})
+        rows += [{"label": name, "value": version} for name, version in self._versions.items() if name == "TensorFlow"]
+        rows.append({"label": "Events", "value": f"{sum(len(host.trace) for host in self.hosts):,}"})
+        return rows
+
+    # ---- how it is shown -----------------------------------------------------------------------------------
+
+    @cached_property
+    def payload(self) -> Payload:
+        """The report's tabs and their data, as every display of it uses them."""
+        from .display.payload import Payload
+        from .views.op_stats import op_stats_tab
+        from .views.overview import overview_tab
+        from .views.timeline import timeline_tab
+
+        payload = Payload(id=self.id, head={"title": self.title, "facts": self._head_facts}, notes=self.notes)
+        for tab_id, title, make in (
+            ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
+            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops)),
+            ("trace", "Trace", lambda: timeline_tab(payload, [h.trace for h in self.hosts], [h.steps for h in self.hosts])),
+        ):
+            payload.add_tab(_tab_or_error(tab_id, title, make))
+        return payload
+
+    @cached_property
+    def _static(self) -> Any:
+        from .views.summary import summary_blocks
+
+        return summary_blocks(self.title, self._head_facts, self.notes, self.overview)
+
+    @cached_property
+    def html(self) -> str:
+        """The ``text/html`` of the report: self-contained, static summary and interactive view."""
+        from .display.html import report_html
+
+        return report_html(self.payload, self._static)
+
+    @cached_property
+    def text(self) -> str:
+        """The report's summary in words."""
+        from .display.static_summary import blocks_to_text
+
+        return blocks_to_text(self._static)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        self._connect()
+        return {"text/plain": self.text, "text/html": self.html}
+
+    def _connect(self) -> None:
+        """Offer the page a link to this kernel; without one (a script, no ipykernel) the display does without."""
+        if self._link is not None:
+            return
+        try:
+            from .display.widget import link_if_kernel
+
+            self._link = link_if_kernel(self.id)
+        except Exception:
+            _log.exception("The display could not be linked to Python; it works without.")
+
+    def widget(self) -> ReportWidget:
+        """Return the report as an anywidget, for ipywidgets layouts, Voilà, Colab, VS Code and marimo."""
+        from .display.widget import ReportWidget
+
+        return ReportWidget.of(self.payload)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report as one HTML file that opens from disk with no network.
+
+        Returns
+        -------
+        Path
+            The file written.
+        """
+        from .display.html import report_page
+
+        target = Path(path)
+        target.write_text(report_page(self.payload, self._static, self.title), encoding="utf-8")
+        return target
+
+    def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Write each table as a CSV file into a directory, which is made if need be.
+
+        Returns
+        -------
+        list of Path
+            The files written.
+        """
+        target = Path(directory)
+        target.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name in ("steps", "ops", "events"):
+            file = target / f"{name}.csv"
+            getattr(self, name).to_csv(file, index=False)
+            written.append(file)
+        return written
+
+
+def _tab_or_error(tab_id: str, title: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return a tab; one that cannot be made says so in its place, and the others are shown."""
+    try:
+        return make()
+    except Exception as error:
+        _log.exception("The tool %r failed on this profile.", title)
+        words = f"This tool failed on this profile ({type(error).__name__}: {error}). The other tools are not affected."
+        return {"id": tab_id, "title": title, "items": [{"kind": "text", "text": words, "level": "error"}]}
+
+
+def _counted(row: pd.Series[Any]) -> str:
+    return f"{int(row['steps'] + row['left_out']):,} {row['kind']}"
+
+
+def _duration(ms: float) -> str:
+    return f"{ms / 1000:.2f} s" if ms >= 1000 else f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2f} ms"
+
+
+# ---- opening what was captured before --------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str]) -> Report:
+    """Open a saved profile.
+
+    Parameters
+    ----------
+    path : path or URL
+        A log directory (its newest run), a run's directory, or one ``*.xplane.pb``; URLs go through fsspec.
+
+    Returns
+    -------
+    Report
+        Of all the run's hosts. One that can't be read is named in the notes, if another can.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the path doesn't exist.
+    XSpaceError
+        If there is no usable profile there.
+    """
+    return load_run(newest_run(path).files)
+
+
+def runs(path: str | os.PathLike[str]) -> pd.DataFrame:
+    """List what a log directory holds, oldest run first.
+
+    Returns
+    -------
+    DataFrame
+        ``run``, ``hosts`` (number of files), ``size_bytes``, ``modified``, ``path`` (to give to `load`).
+    """
+    found: list[Run] = find_runs(path)
+    return pd.DataFrame(
+        {
+            "run": [run.name for run in found],
+            "hosts": [len(run.files) for run in found],
+            "size_bytes": [run.size_bytes for run in found],
+            "modified": [run.modified for run in found],
+            "path": [run.path for run in found],
+        }
+    )
+
+
+def load_run(paths: Sequence[str | os.PathLike[str]], *, capture: CaptureInfo | None = None) -> Report:
+    """Read the files of one run, a host each, at once: they may be deleted afterwards.
+
+    Raises
+    ------
+    XSpaceError
+        If none of the files is a usable profile.
+    """
+    spaces, lost = [], []
+    for path in paths:
+        name = os.fspath(path)
+        try:
+            spaces.append(read(read_bytes(name), name=name))
+        except (XSpaceError, OSError) as error:
+            lost.append(str(error))
+    if not spaces:
+        raise XSpaceError("\n".join(lost) or "The run has no file.")
+    notes = [f"{len(lost)} of {len(paths)} hosts could not be read: {'; '.join(lost)}"] if lost else []
+    return Report(spaces, capture=capture, notes=notes)

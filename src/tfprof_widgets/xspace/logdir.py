@@ -1,0 +1,129 @@
+"""Log directories: where profilers leave their files, and which of them belong together.
+
+TensorFlow writes ``<logdir>/plugins/profile/<run>/<host>.xplane.pb``. A run is a directory with such files; each
+file is one host's profile.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from .reader import XSpaceError
+
+SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One profiling session in a log directory.
+
+    Attributes
+    ----------
+    name : str
+        Name of the run's directory (TensorFlow's is the time of the session, ``2026_11_29_19_06_28``).
+    path : str
+        The directory, as a path or URL.
+    files : tuple of str
+        One file a host, sorted.
+    size_bytes : int
+        Of all files.
+    modified : datetime or None
+        When the newest file was written; None where the storage doesn't tell.
+    """
+
+    name: str
+    path: str
+    files: tuple[str, ...]
+    size_bytes: int
+    modified: datetime | None
+
+
+def find_runs(path: str | os.PathLike[str]) -> list[Run]:
+    """List the runs under a path, oldest first.
+
+    Parameters
+    ----------
+    path : path or URL
+        A log directory (any level of it), a run's directory, or one file. URLs (``gs://…``, ``s3://…``) go through fsspec.
+
+    Returns
+    -------
+    list of Run
+        Empty if there is no profile below the path.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the path doesn't exist.
+    """
+    import fsspec
+
+    text = os.fspath(path)
+    fs, root = fsspec.core.url_to_fs(text)
+    if not fs.exists(root):
+        msg = f"{text}: no such file or directory."
+        raise FileNotFoundError(msg)
+    if fs.isfile(root):
+        found = {root: fs.info(root)}
+    else:
+        found = {name: info for name, info in fs.find(root, detail=True).items() if name.endswith(SUFFIXES)}
+    by_directory: dict[str, dict[str, dict[str, object]]] = {}
+    for name, info in found.items():
+        by_directory.setdefault(name.rpartition("/")[0], {})[name] = info
+    runs = [
+        Run(
+            name=directory.rpartition("/")[2],
+            path=fs.unstrip_protocol(directory) if "://" in text else directory,
+            files=tuple(fs.unstrip_protocol(f) if "://" in text else f for f in sorted(files)),
+            size_bytes=sum(int(str(info.get("size") or 0)) for info in files.values()),
+            modified=max(filter(None, map(_modified, files.values())), default=None),
+        )
+        for directory, files in by_directory.items()
+    ]
+    # TensorFlow names runs by their time, so the name orders what was written in the same instant.
+    oldest = datetime.min.replace(tzinfo=timezone.utc)
+    return sorted(runs, key=lambda run: (run.modified or oldest, run.name))
+
+
+def newest_run(path: str | os.PathLike[str]) -> Run:
+    """Return the newest run under a path.
+
+    Raises
+    ------
+    XSpaceError
+        If there is none; the message says what was looked for.
+    """
+    runs = find_runs(path)
+    if not runs:
+        msg = (
+            f"{os.fspath(path)}: no profile in it (looked for *.xplane.pb at any depth; TensorFlow writes them to "
+            "<logdir>/plugins/profile/<run>/). Was the profiler stopped, and is this the directory given to it?"
+        )
+        raise XSpaceError(msg)
+    return runs[-1]
+
+
+def read_bytes(path: str) -> bytes:
+    """Bytes of a local file or URL."""
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        return bytes(file.read())
+
+
+def host_name(path: str) -> str:
+    """Name of the host that a file's name tells: the name without its suffix."""
+    name = path.replace("\\", "/").rpartition("/")[2]
+    return name.removesuffix(".gz").removesuffix(".xplane.pb")
+
+
+def _modified(info: dict[str, object]) -> datetime | None:
+    for key in ("mtime", "last_modified", "LastModified", "updated", "created"):
+        value = info.get(key)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, timezone.utc)
+    return None
