@@ -167,6 +167,15 @@ class Plane:
             self.put(entry.value.stats, stat, value)
         return number
 
+    def display_ops(self) -> None:
+        """Give the event types that are ops or iterators their display names, as the profiler does."""
+        for entry in self.message.event_metadata:
+            name, colon, kind = entry.value.name.partition(b":")
+            if name == b"Iterator":
+                entry.value.display_name = b"Iterator::" + entry.value.name.rpartition(b"::")[2]
+            elif colon and kind[:1].isalpha() and b" " not in name + kind:
+                entry.value.display_name = kind
+
     def stat_type(self, name: str | bytes) -> int:
         """Id of the stat metadata of a name (or of a text that is referred to), made at its first use."""
         key = encode(name)

@@ -165,7 +165,7 @@ def cpu_fit_capture(
             "profile_options": b"\x08\x01\x10\x02\x18\x01(\x018\x01",
         },
     )
-    _display_names(plane)
+    plane.display_ops()
     return space
 
 
@@ -368,13 +368,3 @@ def _next_batch(run: _Fit, ids: dict[str, int], step_id: int, asked_ns: int) -> 
                 worker.wait(300).leaf("truediv:RealDiv", 13_000 + run.slow_input_us * 20)
             run.end(worker)
     return taken
-
-
-def _display_names(plane: Plane) -> None:
-    """Give ops and iterators their display names, as the profiler does."""
-    for entry in plane.message.event_metadata:
-        name, colon, kind = entry.value.name.partition(b":")
-        if name == b"Iterator":
-            entry.value.display_name = b"Iterator::" + entry.value.name.rpartition(b"::")[2]
-        elif colon and kind[:1].isalpha() and b" " not in name + kind:
-            entry.value.display_name = kind
