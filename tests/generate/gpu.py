@@ -332,7 +332,7 @@ def _launch(run: _Run, gpu: _Device, stream: Thread, kernel: Kernel, step: int, 
         call |= {"context_id": f"$${gpu.index + 1}", "kernel_details": Text("regs:17179869185 shm:7 grid:1,210453397508,0 block:0,0,0")}
     else:
         call["device_id"] = gpu.index
-    gpu.launcher.leaf(name if old else "hipModuleLaunchKernel" if amd else "cuLaunchKernel", launch_us * 1000, {**call, **run.group(step)})
+    gpu.launcher.wait(300).leaf(name if old else "hipModuleLaunchKernel" if amd else "cuLaunchKernel", launch_us * 1000, {**call, **run.group(step)})
 
     details = {
         "old": f"regs:{kernel.registers} shm:{kernel.shared_bytes} grid:{kernel.grid} block:{kernel.block}",
@@ -361,7 +361,7 @@ def _copy(run: _Run, gpu: _Device, stream: Thread, name: str, size: int, full_na
     run.correlation += 1
     to_device = name == "MemcpyH2D"
     call = {"current": "cuMemcpyHtoDAsync" if to_device else "cuMemcpyDtoHAsync", "amd": "hipMemcpyAsync"}.get(run.dialect, name)
-    gpu.launcher.leaf(call, launch_us * 2000, {"correlation_id": run.correlation, **run.group(step)})
+    gpu.launcher.wait(300).leaf(call, launch_us * 2000, {"correlation_id": run.correlation, **run.group(step)})
     kinds = "kind_src:pinned kind_dst:device" if to_device else "kind_src:device kind_dst:pageable"
     details = {
         "current": f"{kinds} size:{size} dest:{gpu.index} async:1",
