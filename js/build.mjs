@@ -23,6 +23,12 @@ const cssText = {
   },
 };
 
+/** The licences of what is bundled ask to go with every copy. */
+const bundled = ["@uwdata/flechette", "tabulator-tables"];
+const licences = await Promise.all(
+  bundled.map(async (name) => `${name}\n\n${(await readFile(here(`node_modules/${name}/LICENSE`), "utf8")).trim()}`),
+);
+
 const shared = {
   bundle: true,
   minify: !watch,
@@ -31,6 +37,7 @@ const shared = {
   charset: "utf8",
   legalComments: "none",
   logLevel: "info",
+  banner: { js: `/*! Bundled in this file:\n\n${licences.join("\n\n")}\n*/` },
   outdir,
   plugins: [cssText],
 };

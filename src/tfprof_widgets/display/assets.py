@@ -1,0 +1,66 @@
+"""The front end's built files, and BokehJS from the installed bokeh package."""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from pathlib import Path
+
+_STATIC = Path(__file__).resolve().parent.parent / "static"
+
+
+class FrontEndMissingError(RuntimeError):
+    """The front end was not built (a checkout that was not installed)."""
+
+
+@cache
+def front_end(name: str) -> str:
+    """Return the text of a file of the built front end.
+
+    Parameters
+    ----------
+    name : str
+        ``widget.js``, ``inline.js`` or ``link.js``.
+
+    Raises
+    ------
+    FrontEndMissingError
+        If the file is not there; the message says how to build it.
+    """
+    path = _STATIC / name
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FrontEndMissingError(
+            f"tfprof_widgets' front end is not built: {path} is missing. In a checkout run "
+            "`pip install -e .`, or `npm ci && npm run build` in its js/ folder (Node 20 or later); "
+            "an installed wheel has the file, so otherwise reinstall the package."
+        ) from None
+
+
+@cache
+def front_end_gz(name: str) -> bytes:
+    """Return a file of the built front end, gzipped."""
+    return pack(front_end(name).encode())
+
+
+@cache
+def bokeh_version() -> str:
+    """Return the version of the installed bokeh package, which BokehJS and the figures share."""
+    import bokeh
+
+    return bokeh.__version__
+
+
+@cache
+def bokeh_gz() -> bytes:
+    """Return ``bokeh.min.js`` of the installed bokeh package, gzipped (about 350 kB)."""
+    import bokeh
+
+    path = Path(bokeh.__file__).resolve().parent / "server" / "static" / "js" / "bokeh.min.js"
+    return pack(path.read_bytes(), level=9)
+
+
+def pack(data: bytes, level: int = 6) -> bytes:
+    """Gzip `data`; the same input gives the same output (no time in the header)."""
+    return gzip.compress(data, compresslevel=level, mtime=0)

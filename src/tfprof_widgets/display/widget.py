@@ -1,0 +1,54 @@
+"""Reports as anywidgets: one that is displayed, and one that links a report's HTML to Python.
+
+Importing this module imports anywidget and ipywidgets; nothing else in the package does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anywidget
+import traitlets
+
+from tfprof_widgets.display import assets
+from tfprof_widgets.display.payload import Payload
+
+
+class _Linked(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no types here
+    """What the reader does, as traits that follow the browser and lead it."""
+
+    tab = traitlets.Unicode(None, allow_none=True, help="id of the tab shown").tag(sync=True)
+    range_ms = traitlets.List(
+        traitlets.Float(), default_value=None, allow_none=True, help="[from, to] of the timeline, in ms"
+    ).tag(sync=True)
+    selection = traitlets.Any(None, allow_none=True, help="what is selected: JSON-able").tag(sync=True)
+
+
+class ReportWidget(_Linked):
+    """A report that is linked to Python while it is displayed.
+
+    Parameters
+    ----------
+    payload : Payload
+        The report.
+    """
+
+    _esm = assets.front_end("widget.js")
+
+    spec = traitlets.Dict(help="the payload's spec").tag(sync=True)
+    tables = traitlets.Dict(help="name to gzipped Arrow IPC stream").tag(sync=True)
+    bokeh = traitlets.Bytes(help="bokeh.min.js, gzipped").tag(sync=True)
+
+    def __init__(self, payload: Payload, **kwargs: Any) -> None:
+        super().__init__(spec=payload.spec, tables=dict(payload.tables), bokeh=assets.bokeh_gz(), **kwargs)
+
+
+class LinkWidget(_Linked):
+    """Links the HTML of the report with the id `report_id` to Python. It is created, not displayed."""
+
+    _esm = assets.front_end("link.js")
+
+    report_id = traitlets.Unicode(help="the payload's id").tag(sync=True)
+
+    def __init__(self, report_id: str, **kwargs: Any) -> None:
+        super().__init__(report_id=report_id, **kwargs)
