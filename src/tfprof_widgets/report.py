@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import uuid
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from .capture import CaptureInfo
     from .display.payload import Payload
+    from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
 
 _log = logging.getLogger(__name__)
@@ -62,7 +64,9 @@ class Report:
         What was missing or repaired on the way here.
     """
 
-    def __init__(self, spaces: Sequence[XSpace], *, capture: CaptureInfo | None = None, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, spaces: Sequence[XSpace], *, capture: CaptureInfo | None = None, notes: Sequence[str] = ()
+    ) -> None:
         if not spaces:
             msg = "A report needs the profile of at least one host."
             raise XSpaceError(msg)
@@ -164,55 +168,56 @@ class Report:
         from .views.overview import overview_tab
         from .views.timeline import timeline_tab
 
-        payload = Payload(id=self.id, head={"title": self.title, "facts": self._head_facts}, notes=self.notes)
+        from . import __version__
+
+        head = {"title": self.title, "facts": self._head_facts}
+        payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, title, make in (
-            ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
-            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops)),
-            ("trace", "Trace", lambda: timeline_tab(payload, [h.trace for h in self.hosts], [h.steps for h in self.hosts])),
+            ("overview", "Overview", lambda: overview_tab(self.overview, self.steps, payload)),
+            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(self.ops, payload)),
+            ("trace", "Trace", lambda: timeline_tab([host.trace for host in self.hosts], self.steps, payload)),
         ):
-            payload.add_tab(_tab_or_error(tab_id, title, make))
+            payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
 
     @cached_property
-    def _static(self) -> Any:
+    def _summary(self) -> Sequence[Block]:
         from .views.summary import summary_blocks
 
-        return summary_blocks(self.title, self._head_facts, self.notes, self.overview)
+        return summary_blocks(self.overview, self._head_facts, self.notes)
+
+    @property
+    def _static_html(self) -> str:
+        from .display.static_summary import to_html
+
+        return to_html(self.title, self._summary)
 
     @cached_property
     def html(self) -> str:
         """The ``text/html`` of the report: self-contained, static summary and interactive view."""
         from .display.html import report_html
 
-        return report_html(self.payload, self._static)
+        return report_html(self.payload, self._static_html)
 
     @cached_property
     def text(self) -> str:
         """The report's summary in words."""
-        from .display.static_summary import blocks_to_text
+        from .display.static_summary import to_text
 
-        return blocks_to_text(self._static)
+        return to_text(self.title, self._summary)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        self._connect()
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        if self._link is None and _in_kernel():
+            from .display.widget import LinkWidget
+
+            self._link = LinkWidget(self.id)
         return {"text/plain": self.text, "text/html": self.html}
-
-    def _connect(self) -> None:
-        """Offer the page a link to this kernel; without one (a script, no ipykernel) the display does without."""
-        if self._link is not None:
-            return
-        try:
-            from .display.widget import link_if_kernel
-
-            self._link = link_if_kernel(self.id)
-        except Exception:
-            _log.exception("The display could not be linked to Python; it works without.")
 
     def widget(self) -> ReportWidget:
         """Return the report as an anywidget, for ipywidgets layouts, Voilà, Colab, VS Code and marimo."""
         from .display.widget import ReportWidget
 
-        return ReportWidget.of(self.payload)
+        return ReportWidget(self.payload)
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file that opens from disk with no network.
@@ -225,7 +230,7 @@ class Report:
         from .display.html import report_page
 
         target = Path(path)
-        target.write_text(report_page(self.payload, self._static, self.title), encoding="utf-8")
+        target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
         return target
 
     def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
@@ -250,10 +255,17 @@ def _tab_or_error(tab_id: str, title: str, make: Callable[[], dict[str, Any]]) -
     """Return a tab; one that cannot be made says so in its place, and the others are shown."""
     try:
         return make()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  # whatever a profile holds, the other tools must be shown
         _log.exception("The tool %r failed on this profile.", title)
         words = f"This tool failed on this profile ({type(error).__name__}: {error}). The other tools are not affected."
         return {"id": tab_id, "title": title, "items": [{"kind": "text", "text": words, "level": "error"}]}
+
+
+def _in_kernel() -> bool:
+    """Whether this Python is a notebook's kernel, so that a page can be linked to it."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 def _counted(row: pd.Series[Any]) -> str:

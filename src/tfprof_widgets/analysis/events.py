@@ -102,7 +102,9 @@ class Trace:
     @cached_property
     def plane_is_host(self) -> NDArray[np.bool_]:
         """Planes of host threads, shape (P,)."""
-        return np.array([re.match(r"/host:(?!metadata)|Host CPUs|Syscalls", n) is not None for n in self.space.plane_name], bool)
+        return np.array(
+            [re.match(r"/host:(?!metadata)|Host CPUs|Syscalls", n) is not None for n in self.space.plane_name], bool
+        )
 
     @cached_property
     def plane_is_device(self) -> NDArray[np.bool_]:
@@ -241,7 +243,9 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
         distinct = list(dict.fromkeys(labels))
         position = {label: i for i, label in enumerate(distinct)}
         recode = np.array([position[label] for label in labels], np.int32)
-        return pd.Categorical.from_codes(recode[codes] if len(recode) else codes, categories=pd.Index(distinct, dtype=object))
+        return pd.Categorical.from_codes(
+            recode[codes] if len(recode) else codes, categories=pd.Index(distinct, dtype=object)
+        )
 
     table = pd.DataFrame(
         {

@@ -83,7 +83,10 @@ def layered_union_ps(
 
 
 def overlapping(
-    start_ps: NDArray[np.int64], end_ps: NDArray[np.int64], span_start_ps: NDArray[np.int64], span_end_ps: NDArray[np.int64]
+    start_ps: NDArray[np.int64],
+    end_ps: NDArray[np.int64],
+    span_start_ps: NDArray[np.int64],
+    span_end_ps: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of an interval and a span that overlap.
 

@@ -82,7 +82,9 @@ def overview(
     notes = list(dict.fromkeys(note for s in steps for note in s.notes))
     between_ms = sum(s.between_runs_ms for s in steps)
     if between_ms > 0:
-        notes.append(f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none.")
+        notes.append(
+            f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none."
+        )
     return Overview(
         step_time=step_time,
         top_ops=_top_ops(ops),
@@ -151,7 +153,9 @@ def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
     mean = float(row["mean_ms"])
     shares = sorted(((100 * float(row[f"{c}_ms"]) / mean if mean else 0.0, c) for c in CATEGORIES), reverse=True)
     parts = [f"{share:.0f} % {CATEGORY_LABELS[c].lower()}" for share, c in shares if share >= 1][:4]
-    name = {"train": "training step", "test": "test step", "predict": "prediction step"}.get(row["kind"], f"“{row['kind']}” step")
+    name = {"train": "training step", "test": "test step", "predict": "prediction step"}.get(
+        row["kind"], f"“{row['kind']}” step"
+    )
     return f"A {name} takes {mean:.3g} ms on average: {', '.join(parts)}."
 
 

@@ -228,7 +228,9 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
     between = host.between_runs_ps / 1e9 if host is not None else 0.0
     left_out = int((~table["flags"].str.contains("averaged", regex=False)).groupby(table["step"]).all().sum())
     if left_out:
-        notes.append(f"{left_out} of {n_steps} steps are left out of the averages (first, last, traced, compiling or at the end of the data).")
+        notes.append(
+            f"{left_out} of {n_steps} steps are left out of the averages (first, last, traced, compiling or at the end of the data)."
+        )
     return Steps(table, between, source, notes, step_of)
 
 
@@ -357,7 +359,9 @@ def _from_marks_and_calls(
     period = np.diff(start)
     pause = start[1:] - end[:-1]
     if together.any():
-        together &= ~(pause > _RUN_GAP_MEDIANS * np.median(period[together])) & ~_new_iterator(trace, end[:-1], start[1:])
+        together &= ~(pause > _RUN_GAP_MEDIANS * np.median(period[together])) & ~_new_iterator(
+            trace, end[:-1], start[1:]
+        )
     last_of_run[:-1] = ~together
     host_end = end.copy()
     host_end[:-1] = np.where(together, start[1:], end[:-1])
@@ -471,7 +475,9 @@ def _assign(trace: Trace, host: _HostSteps) -> NDArray[np.int64]:
     step_of[main[inside]] = step[inside]
 
     owner, value = trace.ints("id")
-    roots = np.isin(owner, trace.named("FunctionRun", "SessionRun", "RunGraph", "EagerKernelExecute"), assume_unique=True)
+    roots = np.isin(
+        owner, trace.named("FunctionRun", "SessionRun", "RunGraph", "EagerKernelExecute"), assume_unique=True
+    )
     roots &= step_of[owner] >= 0
     if roots.any():
         run, first = np.unique(value[roots], return_index=True)

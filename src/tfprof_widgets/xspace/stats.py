@@ -115,20 +115,21 @@ class Stats:
         return [self._vocabulary.texts[c] for c in np.unique(codes) if c >= 0]
 
     @cached_property
-    def _order(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _order(self) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.signedinteger[Any]]]:
         """Stats sorted by name (stable, so by owner within a name), and the sorted name codes."""
         ids = np.asarray(self._columns.field("metadata_id"))
-        codes = np.empty(len(ids), np.int16 if len(self._vocabulary.code) < 32_000 else np.int32)
+        small = len(self._vocabulary.code) < 2**15
+        codes: NDArray[np.signedinteger[Any]] = np.empty(len(ids), np.int16 if small else np.int32)
         for plane in range(len(self._stat_of_plane) - 1):
             part = slice(self._stat_of_plane[plane], self._stat_of_plane[plane + 1])
             if part.start < part.stop:
                 codes[part] = self._vocabulary.codes(plane, ids[part])
-        order = np.argsort(codes, kind="stable")  # radix sort: linear for 16-bit keys
+        order: NDArray[np.signedinteger[Any]] = np.argsort(codes, kind="stable")  # radix sort: linear for 16 bits
         if len(order) < 2**31:
             order = order.astype(np.int32)
         return order, codes[order]
 
-    def _rows(self, name: str) -> NDArray[np.int64]:
+    def _rows(self, name: str) -> NDArray[np.signedinteger[Any]]:
         code = self._vocabulary.code.get(name)
         if code is None:
             return np.empty(0, np.int64)
@@ -136,10 +137,10 @@ class Stats:
         low, high = np.searchsorted(codes, [code, code + 1])
         return order[low:high]
 
-    def _owners(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _owners(self, rows: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
         return np.searchsorted(self._offsets, rows, side="right") - 1
 
-    def _taken(self, field: str, rows: NDArray[np.int64]) -> pa.Array:
+    def _taken(self, field: str, rows: NDArray[np.signedinteger[Any]]) -> pa.Array:
         return self._columns.field(field).take(pa.array(rows))
 
     def owners(self, name: str) -> NDArray[np.int64]:
@@ -223,7 +224,9 @@ class Stats:
             if field == "compressed_str":
                 raw = [_inflate(v) for v in raw]
             texts = [v.decode("utf-8", "replace") for v in raw]
-            codes[at] = np.array([table.setdefault(t, len(table)) for t in texts], np.int32)[np.asarray(encoded.indices)]
+            codes[at] = np.array([table.setdefault(t, len(table)) for t in texts], np.int32)[
+                np.asarray(encoded.indices)
+            ]
         known = codes >= 0
         return self._owners(rows[known]), codes[known], list(table)
 
