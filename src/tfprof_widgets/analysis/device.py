@@ -282,9 +282,7 @@ def _attribute_xla(trace: Trace, devices: DeviceEvents, table: _OpTable) -> None
     name_row, name_found = devices.rows(name_owner)
     name_code[name_row] = names_of[name_found]
     pairs, inverse = np.unique(np.stack([name_code[row], code[found]]), axis=1, return_inverse=True)
-    ops = [
-        table.code(*_xla_op(names[n] if n >= 0 else "", texts[h])) for n, h in zip(pairs[0], pairs[1], strict=True)
-    ]
+    ops = [table.code(*_xla_op(names[n] if n >= 0 else "", texts[h])) for n, h in zip(pairs[0], pairs[1], strict=True)]
     devices.op_code[row] = np.array(ops, np.int32)[inverse.ravel()]
 
 

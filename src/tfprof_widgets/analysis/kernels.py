@@ -1,0 +1,239 @@
+"""GPU kernel statistics: one row for each kernel, launch shape and op."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from .device import device_events
+from .occupancy import occupancy_pct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from .device import DeviceEvents
+    from .events import Trace
+
+T = TypeVar("T")
+
+COLUMNS = {
+    "kernel_name": "object", "registers_per_thread": "Int64", "shared_memory_bytes": "Int64", "block_dim": "object",
+    "grid_dim": "object", "occupancy_pct": "float64", "tensor_core_eligible": "bool", "uses_tensor_core": "bool",
+    "op_name": "object", "occurrences": "int64", "total_time_us": "float64", "avg_time_us": "float64",
+    "min_time_us": "float64", "max_time_us": "float64",
+}  # fmt: skip
+
+# Parts of the names of kernels that hold Tensor Core instructions. The first lines are the profiler's own list
+# (up to Ampere); the others add CUTLASS, Hopper, Blackwell, fused attention, and AMD's matrix cores.
+_TENSOR_CORE = re.compile(
+    r"16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma"
+    r"|i16832|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|xmma_sparse_gemm"
+    r"|xmma_warp_specialized_implicit_gemm"
+    r"|tensorop|wgmma|[a-z]gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|16832|sm(?:90|1\d\d)_xmma"
+    r"|MmaSm(?:8|9|1)\d|Mainloop\w*(?:Gmma|Umma)|flash_(?:fwd|bwd|attn)|fmha_|attn_fwd|gemm_fusion"
+    r"|_MI\d+x\d+x\d+|mfma|wmma",
+    re.IGNORECASE,
+)
+# Ops that Tensor Cores can compute. By type; the name rules below are for files whose ops have no type.
+_ELIGIBLE_TYPE = re.compile(
+    r"_?(?:Fused|Quantized)*(?:"
+    r"Conv[23]D(?:Backprop(?:Filter|Input)(?:V2)?)?|DepthwiseConv2dNative(?:Backprop(?:Filter|Input))?"
+    r"|(?:Batch)?MatMul(?:V[23])?|Einsum|CudnnRNN\w*|XlaDot(?:V2)?|XlaConv(?:V2)?|Dot|Conv(?:olution)?"
+    r")|dot_general|conv_general_dilated"
+)
+_ELIGIBLE_NAME = re.compile(
+    r".*(?:(?:Conv2D|Conv2DBackpropFilter|Conv2DBackpropInput|Conv3D|DepthwiseConv2dNative"
+    r"|DepthwiseConv2dNativeBackpropFilter|DepthwiseConv2dNativeBackpropInput|/MatMul|FusedMatMul|/CudnnRNN|XlaDot|XlaDotV2)\Z"
+    r"|BatchMatMul|CudnnRNNV|CudnnRNNForward|CudnnRNNBackprop|conv_general_dilated|dot_general)",
+    re.DOTALL,
+)
+_PRODUCT = re.compile(r"[^,]*,[^,]*->[^,]*")  # an einsum's equation with two operands
+# No GPU has more registers for a thread (NVIDIA 255, AMD 512): beyond, the collector read something else.
+_MAX_REGISTERS = 512
+
+
+class Launch(NamedTuple):
+    """What ``kernel_details`` says of one launch. None: it doesn't say, or says the impossible."""
+
+    registers: int | None
+    shared_bytes: int | None
+    block: tuple[int, ...]
+    grid: tuple[int, ...]
+    occupancy_pct: float | None
+
+
+def parse_details(text: str) -> Launch:
+    """Read a ``kernel_details`` stat, in any of its dialects.
+
+    * current: ``regs:38 static_shared:0 dynamic_shared:64 grid:160,1,1 block:1024,1,1 occ_pct:50``
+    * until TensorFlow 2.4: ``regs:38 shm:0 grid:… block:…`` (static shared memory only)
+    * AMD: ``grid:… block:… private_mem:0 group_mem:2112 occ_pct:0`` (0 for: not known)
+    """
+    fields = dict(pair.split(":", 1) for pair in text.split() if ":" in pair)
+
+    def number(key: str) -> int | None:
+        value = fields.get(key, "")
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 16 else None
+
+    def dimensions(key: str) -> tuple[int, ...]:
+        parts = fields.get(key, "").split(",")
+        valid = len(parts) == 3 and all(p.isascii() and p.isdigit() and len(p) < 16 for p in parts)
+        return tuple(int(p) for p in parts) if valid else (1, 1, 1)
+
+    registers = number("regs")
+    shared = [v for k in ("static_shared", "dynamic_shared", "shm", "group_mem") if (v := number(k)) is not None]
+    shared_bytes = sum(shared) if shared else None
+    if registers is not None and registers > _MAX_REGISTERS:
+        registers = shared_bytes = None  # read from the wrong place, and so was the memory beside it
+    try:
+        occupancy = float(fields.get("occ_pct", "0"))
+    except ValueError:
+        occupancy = 0.0
+    return Launch(
+        registers, shared_bytes, dimensions("block"), dimensions("grid"), occupancy if 0 < occupancy <= 100 else None
+    )
+
+
+def uses_tensor_core(kernel_name: str) -> bool:
+    """Whether a kernel's name says that it holds Tensor Core (or AMD matrix core) instructions."""
+    return _TENSOR_CORE.search(kernel_name) is not None
+
+
+def is_tensor_core_eligible(op_name: str, op_type: str, equation: str = "") -> bool:
+    """Whether Tensor Cores can compute an op: matrix products and convolutions.
+
+    Parameters
+    ----------
+    op_name, op_type : str
+        The op; either may be empty.
+    equation : str
+        Einsum equation of the op, where it has one.
+    """
+    return (
+        _ELIGIBLE_TYPE.fullmatch(op_type) is not None
+        or _ELIGIBLE_NAME.match(op_name) is not None
+        or _PRODUCT.fullmatch(equation) is not None
+    )
+
+
+def kernels(trace: Trace) -> pd.DataFrame:
+    """Statistics of the GPU kernels, over all devices of a host.
+
+    A row for each distinct kernel name, launch shape (grid, block, registers, shared memory) and op, by falling total time. A
+    kernel whose recorded duration is 0 was not measured and is left out.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``kernel_name``; ``registers_per_thread``; ``shared_memory_bytes`` a block (static and dynamic, as far as the file has
+        them); ``block_dim`` and ``grid_dim`` as ``"x,y,z"``; ``occupancy_pct``, the file's, else computed from the launch
+        and the device's compute capability (an upper bound where the file leaves out dynamic shared memory), else NaN;
+        ``tensor_core_eligible``, whether Tensor Cores can compute the op;
+        ``uses_tensor_core``, whether the kernel does; ``op_name``, empty if nothing says which op launched it;
+        ``occurrences``; ``total_time_us``, ``avg_time_us``, ``min_time_us`` and ``max_time_us``.
+        Missing values (NA) are those that the file doesn't have, or has as nonsense.
+    """
+    devices = device_events(trace)
+    rows = np.flatnonzero(devices.is_kernel & (trace.duration_ps[devices.event] > 0))
+    if not len(rows):
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
+    event = devices.event[rows]
+
+    name, names = _recode(trace.meta[event], trace.space.meta_name.__getitem__)
+    detail, details = _texts_of(trace, devices, rows, "kernel_details")
+    launch, launches = _recode(detail, lambda code: parse_details(details[code]))
+    shape, shapes = _recode(launch, lambda code: launches[code][:4])
+    equation, equations = _texts_of(trace, devices, rows, "equation")
+    is_product = np.array([_PRODUCT.fullmatch(text) is not None for text in equations], bool)
+
+    frame = pd.DataFrame(
+        {
+            "name": name,
+            "shape": shape,
+            "op": devices.op_code[rows],
+            "duration_ps": trace.duration_ps[event],
+            "occupancy_pct": _occupancy(trace, devices.plane[rows], launch, launches),
+            "is_product": is_product[equation],
+        }
+    )
+    groups = frame.groupby(["name", "shape", "op"], sort=False)
+    time = groups["duration_ps"].agg(["count", "sum", "min", "max"]).reset_index()
+    rest = groups[["occupancy_pct", "is_product"]].max().reset_index()
+
+    op_eligible = [is_tensor_core_eligible(*op) for op in zip(devices.op_names, devices.op_types, strict=True)]
+    uses = np.array([uses_tensor_core(n) for n in names], bool)[time["name"]]
+    eligible = np.array([*op_eligible, False], bool)[time["op"]]  # the last one is for op -1
+    op_names = [*devices.op_names, ""]
+    table = pd.DataFrame(
+        {
+            "kernel_name": [names[i] for i in time["name"]],
+            "registers_per_thread": pd.array([shapes[i][0] for i in time["shape"]], "Int64"),
+            "shared_memory_bytes": pd.array([shapes[i][1] for i in time["shape"]], "Int64"),
+            "block_dim": [",".join(map(str, shapes[i][2])) for i in time["shape"]],
+            "grid_dim": [",".join(map(str, shapes[i][3])) for i in time["shape"]],
+            "occupancy_pct": rest["occupancy_pct"],
+            "tensor_core_eligible": eligible | uses | rest["is_product"].to_numpy(),
+            "uses_tensor_core": uses,
+            "op_name": [op_names[i] for i in time["op"]],
+            "occurrences": time["count"],
+            "total_time_us": time["sum"] / 1e6,
+            "avg_time_us": time["sum"] / time["count"] / 1e6,
+            "min_time_us": time["min"] / 1e6,
+            "max_time_us": time["max"] / 1e6,
+        }
+    )
+    keys = ["total_time_us", "kernel_name", "op_name", "grid_dim", "block_dim"]
+    return table.sort_values(keys, ascending=[False, True, True, True, True], ignore_index=True).astype(COLUMNS)
+
+
+def _recode(code: NDArray[np.integer[Any]], label: Callable[[int], T]) -> tuple[NDArray[np.int64], list[T]]:
+    """Give codes with equal labels one code; return the codes and the distinct labels."""
+    used, inverse = np.unique(code, return_inverse=True)
+    table: dict[T, int] = {}
+    recoded = np.array([table.setdefault(label(int(c)), len(table)) for c in used], np.int64)
+    return recoded[inverse], list(table)
+
+
+def _texts_of(
+    trace: Trace, devices: DeviceEvents, rows: NDArray[np.int64], stat: str
+) -> tuple[NDArray[np.int64], list[str]]:
+    """A string stat of some device events: the code of each one's text, and the texts; empty where unset."""
+    owner, code, texts = trace.strings(stat)
+    row, found = devices.rows(owner)
+    dense = np.full(len(devices), len(texts), np.int64)
+    dense[row] = code[found]
+    return dense[rows], [*texts, ""]
+
+
+def _occupancy(
+    trace: Trace, plane: NDArray[np.int32], launch: NDArray[np.int64], launches: list[Launch]
+) -> NDArray[np.float64]:
+    """Occupancy of each kernel launch: the file's, else what the device's capability allows."""
+
+    def column(values: list[float | None]) -> NDArray[np.float64]:
+        return np.array([np.nan if v is None else v for v in values], np.float64)
+
+    stored = column([one.occupancy_pct for one in launches])
+    result = stored[launch]
+    threads = column([float(np.prod(one.block, dtype=np.float64)) for one in launches])
+    registers = column([one.registers for one in launches])
+    shared = column([one.shared_bytes for one in launches])
+    for device in np.unique(plane):
+        stats = trace.space.plane_stats[device]
+        if stats.get("device_vendor", "Nvidia") != "Nvidia":
+            continue
+        capability = stats.get("compute_cap_major"), stats.get("compute_cap_minor")
+        computed = occupancy_pct(*capability, threads, registers, shared)
+        here = (plane == device) & np.isnan(result)
+        result[here] = computed[launch[here]]
+    return result
