@@ -1,0 +1,88 @@
+# make demo   installs into .venv, runs examples/quickstart.ipynb, and says where the results are
+# make test   lint, types, the front end's tests and all Python tests
+# make help   the other targets
+
+PYTHON ?= python3
+VENV ?= .venv
+# Workers of pytest; each test file stays in one of them.
+JOBS ?= 2
+DEMO_DIR ?= build/demo
+
+BIN := $(VENV)/bin
+STATIC := src/tfprof_widgets/static/widget.js
+JS_SOURCES := $(shell find js/src -type f) js/build.mjs js/package.json js/package-lock.json
+BROWSER := $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))
+
+.PHONY: help demo test lint format types js-test py-test build chromium clean
+
+help:
+	@sed -n 's/^\([a-z-]*\):.*## /make \1  /p' Makefile
+
+demo: $(VENV)/.installed-demo  ## install, run the quickstart notebook, leave it and its HTML in build/demo
+	@$(MAKE) --no-print-directory $(STATIC)
+	$(BIN)/python examples/run_demo.py --into $(DEMO_DIR)
+
+test: lint js-test py-test  ## everything that CI checks
+
+lint: $(VENV)/.installed-dev js/node_modules/.package-lock.json  ## ruff, mypy and tsc
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cd js && npm run --silent typecheck
+
+format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+js-test: js/node_modules/.package-lock.json  ## the front end's unit tests
+	cd js && npm test --silent
+
+# The last thing to print is pytest's own summary.
+py-test: $(VENV)/.installed-dev chromium  ## the Python tests: unit, oracle, notebook and browser
+	@$(MAKE) --no-print-directory $(STATIC)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+build: $(VENV)/.installed-dev  ## an sdist, and the wheel made from it, in dist/
+	$(BIN)/python -m build
+
+clean:  ## remove what was built (not the virtual environment)
+	rm -rf build dist js/node_modules src/tfprof_widgets/static/*.js .pytest_cache .mypy_cache .ruff_cache
+
+# --- what the targets need -------------------------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "Python 3.10 or later is needed; name one with: make PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { echo "No virtual environment could be made. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+
+# An editable install: it builds the front end too, with the system's Node or one from PyPI.
+$(VENV)/.installed-demo: pyproject.toml hatch_build.py | $(BIN)/python
+	@echo "Installing tfprof_widgets with TensorFlow into $(VENV) (a few minutes the first time)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml hatch_build.py | $(BIN)/python
+	@echo "Installing tfprof_widgets with all that its tests need into $(VENV) (a few minutes the first time)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.installed-demo
+
+js/node_modules/.package-lock.json: js/package-lock.json
+	@command -v npm >/dev/null || { echo "Node 20 or later is needed (https://nodejs.org)"; exit 1; }
+	cd js && npm ci --no-audit --no-fund
+	touch $@
+
+# After the first install this keeps the bundles as new as their sources. (It is made by a second
+# make: the first has looked at the file's age before the install wrote it.)
+$(STATIC): $(JS_SOURCES)
+	@$(MAKE) --no-print-directory js/node_modules/.package-lock.json
+	cd js && npm run --silent build
+	touch $@
+
+chromium:
+ifeq ($(BROWSER),)
+	@echo "Chromium is missing: installing Debian's (the browser tests need it)"
+	@if [ "$$(id -u)" = 0 ]; then run=""; elif command -v sudo >/dev/null; then run="sudo"; \
+	  else echo "Neither root nor sudo: ask an administrator for 'apt-get install chromium'"; exit 1; fi; \
+	  $$run apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$run apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
+endif
