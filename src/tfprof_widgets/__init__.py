@@ -1,0 +1,80 @@
+"""TensorFlow profiles, interactive in the notebook.
+
+In a notebook::
+
+    %load_ext tfprof_widgets
+
+    %%tfprofile
+    model.fit(dataset)
+
+Everything is imported on first use, and TensorFlow only to capture, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from .capture import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
+    from .report import Report, load, runs
+    from .xspace import XSpaceError
+
+    __version__: str
+
+__all__ = [
+    "CaptureError",
+    "CaptureInfo",
+    "Profile",
+    "Report",
+    "TensorFlowMissingError",
+    "XSpaceError",
+    "load",
+    "profile",
+    "runs",
+]
+
+_MODULE_OF = {
+    "CaptureError": "capture",
+    "CaptureInfo": "capture",
+    "Profile": "capture",
+    "TensorFlowMissingError": "capture",
+    "profile": "capture",
+    "Report": "report",
+    "load": "report",
+    "runs": "report",
+    "XSpaceError": "xspace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("tfprof_widgets")
+    elif name in _MODULE_OF:
+        value = getattr(importlib.import_module(f".{_MODULE_OF[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Register ``%tfprofile`` and ``%%tfprofile``; called by ``%load_ext tfprof_widgets``."""
+    from .magic import install
+
+    install(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Remove the magics again; called by ``%unload_ext tfprof_widgets``."""
+    from .magic import uninstall
+
+    uninstall(shell)

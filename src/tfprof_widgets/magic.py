@@ -1,0 +1,440 @@
+"""The magics ``%tfprofile`` and ``%%tfprofile``.
+
+A cell under ``%%tfprofile`` is not run by the magic: an input transformer turns its first line into the statement
+``%tfprofile OPTIONS`` (profile the rest of this cell), and IPython runs the cell as any other. So await, line
+numbers, tracebacks, interrupts, history, Out[n] and a final semicolon are IPython's own. The profiler is stopped when
+the last value is there, an exception has come up, or at the latest when the cell ends; the report is displayed then.
+"""
+
+# IPython has no types for its magics.
+# mypy: disallow-untyped-decorators=False, disallow-subclassing-any=False
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from IPython import get_ipython
+from IPython.core.error import UsageError
+from IPython.core.inputtransformer2 import cell_magic
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+    output_can_be_silenced,
+)
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
+
+from .capture import CaptureError, Options, Session, describe_error
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+    from .report import Report
+
+VARIABLE = "tfprof_report"
+
+_NESTED = "A %tfprofile inside this cell was not started: the whole cell was being profiled already."
+
+# A word, in which a quoted part may hold spaces.
+_WORD = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|\S)+)""")
+
+
+@dataclass
+class _Run:
+    """A profiled cell or line: its capture, and the execution that it belongs to."""
+
+    session: Session
+    # None where IPython lost it (after a nested run_cell); the run then ends with the next execution that ends.
+    execution: ExecutionResult | None
+    names: list[str]
+    quiet: bool
+    report: Report | None = None
+
+    def ends_with(self, result: ExecutionResult | None) -> bool:
+        if self.execution is None or result is None or result is self.execution:
+            return True
+        # When an exception breaks out of IPython's runner, it reports a result made afresh.
+        ours, ended = self.execution.info, result.info
+        return bool(ended is not None and ours is not None and ended.raw_cell == ours.raw_cell)
+
+
+@magics_class
+class ProfileMagics(Magics):
+    """``%tfprofile`` and ``%%tfprofile``, and the hooks they need in the shell."""
+
+    shell: InteractiveShell
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self._run: _Run | None = None  # the cell that is being profiled now
+        self._to_display: list[_Run] = []  # lines of a cell that hasn't ended yet
+        self._unhook_traceback: Callable[[], None] = lambda: None
+        self._last_value = _LastValueTransformer(self.options_and_code)
+        self._transform = _CellTransformer(self._profiles_rest)
+
+    @needs_local_scope
+    @no_var_expand
+    @output_can_be_silenced
+    @magic_arguments()
+    @argument("--as", dest="variable", metavar="NAME", help="also bind the report to this variable.")
+    @argument("--name", metavar="TEXT", help='title of the report; quote it if it has spaces. Default: "In [n]".')
+    @argument(
+        "--logdir",
+        metavar="DIR",
+        help="keep the profile in this log directory, where TensorBoard finds it too "
+        "(DIR/plugins/profile/...). Without it nothing is kept but the report.",
+    )
+    @argument(
+        "--host-level",
+        metavar="N",
+        type=int,
+        default=2,
+        choices=(1, 2, 3),
+        help="detail of the host's trace: 1 critical events only, 2 the usual ones, 3 verbose. Default: 2.",
+    )
+    @argument(
+        "--python",
+        action="store_true",
+        help="trace every call of a Python function too. Slows Python down noticeably.",
+    )
+    @argument(
+        "--device-level",
+        metavar="N",
+        type=int,
+        default=1,
+        choices=(0, 1),
+        help="1 to trace devices (GPU, TPU), 0 not to. Default: 1.",
+    )
+    @argument("--quiet", action="store_true", help="don't display the report; it is still in tfprof_report.")
+    @argument("code", nargs="*", help="for %%tfprofile on one line: the code to profile.")
+    @line_cell_magic
+    def tfprofile(self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None) -> Any:
+        """Profile TensorFlow code and show an interactive report below it.
+
+        Profile a whole cell::
+
+            %%tfprofile
+            model.fit(dataset, epochs=2)
+
+        one line, whose value is kept::
+
+            history = %tfprofile model.fit(dataset, epochs=2)
+
+        or, with no code on the line, the rest of a cell::
+
+            build_the_model()
+            %tfprofile
+            model.fit(dataset, epochs=2)
+
+        The cell runs as it would without the magic. After an exception or an interrupt the report shows what was
+        captured until then. It is bound to the variable tfprof_report.
+        """
+        __tracebackhide__ = True  # IPython leaves frames with this name out of tracebacks
+        if cell is not None:
+            return self._run_as_cell(line, cell)
+        options, code = self.options_and_code(line)
+        if not code:
+            self._begin(options)
+            return None
+        return self._profile_line(options, code, local_ns)
+
+    def options_and_code(self, line: str) -> tuple[Any, str]:
+        """Split a magic's line into its parsed options and the code after them, which is left as it is.
+
+        Raises
+        ------
+        UsageError
+            If an option is unknown or its value is missing or wrong.
+        """
+        parser = self.tfprofile.parser
+        arguments: list[str] = []
+        position = 0
+        while (word := _WORD.match(line, position)) and word[1].startswith("-"):
+            position = word.end()
+            option, equals, value = word[1].partition("=")
+            if option == "--":
+                break
+            action = parser._option_string_actions.get(option)
+            if action is None:
+                raise UsageError(f"Unknown option {option}; %%tfprofile? lists the options.")
+            arguments.append(option)
+            if equals:
+                arguments[-1] += f"={_unquoted(value)}"
+            elif action.nargs != 0 and (word := _WORD.match(line, position)):
+                position = word.end()
+                arguments[-1] += f"={_unquoted(word[1])}"
+        options = parser.parse_args(arguments)
+        if options.variable is not None and not options.variable.isidentifier():
+            raise UsageError(f"--as needs the name of a variable, not {options.variable!r}.")
+        return options, line[position:].strip()
+
+    def _profiles_rest(self, line: str) -> bool:
+        """Whether a line has valid options and no code, so that ``%tfprofile`` profiles what comes after it."""
+        try:
+            return not self.options_and_code(line)[1]
+        except UsageError:
+            return False
+
+    def _run_as_cell(self, line: str, cell: str) -> None:
+        """Run a cell magic that IPython hands over: one with wrong options, or called by other code."""
+        if self.options_and_code(line)[1]:
+            raise UsageError("The code to profile goes below the line with %%tfprofile, or behind a %tfprofile.")
+        if not cell.strip():
+            raise UsageError("There is no code below %%tfprofile.")
+        result = self.shell.run_cell(f"%%tfprofile {line}\n{cell}")
+        result.raise_error()
+
+    def _new_run(self, options: Any, source: str) -> _Run:
+        execution = self.shell.displayhook.exec_result
+        count = execution.execution_count if execution is not None else self.shell.execution_count
+        if not source and execution is not None and execution.info is not None:
+            source = execution.info.raw_cell
+        levels = Options(options.host_level, options.python, options.device_level)
+        names = [VARIABLE] + ([options.variable] if options.variable else [])
+        try:
+            session = Session(
+                options.name or f"In [{count}]",
+                source=source,
+                logdir=options.logdir,
+                options=levels,
+            )
+            run = _Run(session, execution, names, options.quiet)
+            session.start()
+        except CaptureError as error:
+            raise UsageError(str(error)) from None
+        return run
+
+    def _begin(self, options: Any) -> None:
+        """Profile from here to the end of the cell."""
+        if self._run is not None:
+            self._run.session.notes.append(_NESTED)
+            return
+        self._run = self._new_run(options, source="")
+        self._hook_traceback()
+
+    def end(self) -> None:
+        """Stop the profiler if the cell that is being executed is the profiled one."""
+        if self._run is not None and self.shell.displayhook.exec_result is self._run.execution:
+            self._stop(self._run)
+
+    def _stop(self, run: _Run) -> None:
+        self._unhook_traceback()
+        run.session.stop()
+
+    def _profile_line(self, options: Any, code: str, local_ns: dict[str, Any] | None) -> Any:
+        __tracebackhide__ = True
+        body, value = self._compile(code)
+        run: _Run | None = None
+        if self._run is not None:
+            self._run.session.notes.append(_NESTED)
+        else:
+            run = self._new_run(options, source=code)
+        variables = self.shell.user_ns
+        error: BaseException | None = None
+        try:
+            exec(body, variables, local_ns)  # noqa: S102
+            return eval(value, variables, local_ns) if value is not None else None  # noqa: S307
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            if run is not None:
+                run.session.stop(error)
+                self._load(run)
+                # Displayed at the end of the cell: below the value.
+                self._to_display.append(run)
+
+    def _compile(self, code: str) -> tuple[CodeType, CodeType | None]:
+        """Compile the code of a line: its statements, and its last expression if it ends with one."""
+        transformed = self.shell.transform_cell(code)
+        file = self.shell.compile.cache(transformed, raw_code=code)
+        tree = self.shell.transform_ast(self.shell.compile.ast_parse(transformed, filename=file))
+        last = tree.body.pop().value if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+        try:
+            value = None if last is None else self.shell.compile(ast.Expression(last), file, "eval")
+            return self.shell.compile(tree, file, "exec"), value
+        except SyntaxError as error:
+            if "'await' outside" in str(error):
+                raise UsageError("A line cannot await; put %%tfprofile over the cell instead.") from None
+            raise
+
+    def _load(self, run: _Run) -> None:
+        """Make the report and bind it; failing, say why."""
+        session = run.session
+        try:
+            run.report = session.load()
+        except (CaptureError, ValueError) as error:
+            _complain(f"no report of {session.name}: {error}")
+        except Exception as error:  # noqa: BLE001 - the cell's own result must not suffer
+            _complain(
+                f"no report of {session.name}: making it failed with {describe_error(error)}. "
+                "With --logdir DIR the profile is kept, and tfprof.load(DIR) shows where it failed."
+            )
+        for name in run.names:
+            # An older report under that name would be taken for this one.
+            self.shell.user_ns.pop(name, None)
+            if run.report is not None:
+                self.shell.user_ns[name] = run.report
+
+    def _cell_ended(self, result: ExecutionResult | None) -> None:
+        """After every execution: finish and display what belongs to it."""
+        for run in [run for run in self._to_display if run.ends_with(result)]:
+            self._to_display.remove(run)
+            self._display(run)
+        run_now = self._run
+        if run_now is None or not run_now.ends_with(result):
+            return
+        self._run = None
+        error = None if result is None else (result.error_in_exec or result.error_before_exec)
+        try:
+            self._stop(run_now)
+        finally:
+            run_now.session.error = None if error is None else describe_error(error)
+        self._load(run_now)
+        self._display(run_now)
+
+    def _display(self, run: _Run) -> None:
+        if run.report is not None and not run.quiet:
+            display(run.report)
+
+    def _hook_traceback(self) -> None:
+        """Stop the profiler before IPython formats a traceback.
+
+        That takes its time, and a Python trace would be full of it. There is no event for it, so the method is
+        replaced on the shell until the profiler stops.
+        """
+        shell = self.shell
+        attributes = vars(shell)
+        before = attributes.get("showtraceback")
+        original = shell.showtraceback
+
+        def showtraceback(*arguments: Any, **keywords: Any) -> Any:
+            if keywords.get("running_compiled_code"):  # it is the cell's own, not one that other code shows
+                self.end()
+            return original(*arguments, **keywords)
+
+        def unhook() -> None:
+            if attributes.get("showtraceback") is showtraceback:
+                if before is None:
+                    del attributes["showtraceback"]
+                else:
+                    attributes["showtraceback"] = before
+
+        attributes["showtraceback"] = showtraceback
+        self._unhook_traceback = unhook
+
+    def hook(self) -> None:
+        """Put the transformers and the event in the shell's lists."""
+        self.shell.register_magics(self)
+        self.shell.input_transformers_cleanup.append(self._transform)
+        self.shell.ast_transformers.append(self._last_value)
+        self.shell.events.register("post_run_cell", self._cell_ended)
+
+    def unhook(self) -> None:
+        """Take everything out of the shell again; a cell that is being profiled ends first."""
+        if self._run is not None:
+            self._cell_ended(self._run.execution)
+        self.shell.magics_manager.registry.pop("ProfileMagics", None)
+        for kind in ("line", "cell"):
+            self.shell.magics_manager.magics[kind].pop("tfprofile", None)
+        for entries, entry in (
+            (self.shell.input_transformers_cleanup, self._transform),
+            (self.shell.ast_transformers, self._last_value),
+        ):
+            if entry in entries:
+                entries.remove(entry)
+        if self._cell_ended in self.shell.events.callbacks["post_run_cell"]:
+            self.shell.events.unregister("post_run_cell", self._cell_ended)
+
+
+class _CellTransformer:
+    """Turns the line ``%%tfprofile OPTIONS`` at the top of a cell into ``%tfprofile OPTIONS``."""
+
+    # IPython leaves such transformers out when it asks whether a typed cell is complete.
+    has_side_effects = True
+
+    def __init__(self, profiles_rest: Callable[[str], bool]) -> None:
+        self._profiles_rest = profiles_rest
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        head = re.match(r"%%tfprofile(?:[ \t]+(.*))?$", lines[0].rstrip()) if lines else None
+        rest = lines[1:]
+        if head is None or not "".join(rest).strip():
+            return lines
+        options = (head[1] or "").strip()
+        if not self._profiles_rest(options):
+            return lines  # the magic itself then says what is wrong
+        # Another cell magic below is no longer at the top, where IPython looks for it.
+        return [f"get_ipython().run_line_magic('tfprofile', {options!r})\n", *cell_magic(self(rest))]
+
+
+class _LastValueTransformer:
+    """Stops the profiler between the last value of a profiled cell and its display."""
+
+    def __init__(self, options_and_code: Callable[[str], tuple[Any, str]]) -> None:
+        self._options_and_code = options_and_code
+
+    def visit(self, module: ast.Module) -> ast.Module:
+        last = module.body[-1] if module.body else None
+        if isinstance(last, ast.Expr) and any(self._begins(statement) for statement in module.body[:-1]):
+            end = ast.parse(f"__import__({__name__!r}, fromlist=['end']).end(0)", mode="eval").body
+            assert isinstance(end, ast.Call)
+            for node in ast.walk(end):
+                ast.copy_location(node, last.value)
+            end.args = [last.value]
+            last.value = end
+        return module
+
+    def _begins(self, statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Expr(
+                ast.Call(
+                    ast.Attribute(ast.Call(ast.Name("get_ipython")), "run_line_magic"),
+                    [ast.Constant("tfprofile"), ast.Constant(str(line))],
+                )
+            ):
+                return not self._options_and_code(line)[1]
+        return False
+
+
+def end(value: Any) -> Any:
+    """Stop the profiler of the current cell and return its last value unchanged."""
+    magics = _registered(get_ipython())
+    if magics is not None:
+        magics.end()
+    return value
+
+
+def install(shell: InteractiveShell) -> None:
+    """Register the magics with a shell, in place of an earlier registration."""
+    uninstall(shell)
+    ProfileMagics(shell).hook()
+
+
+def uninstall(shell: InteractiveShell) -> None:
+    """Remove the magics from a shell."""
+    magics = _registered(shell)
+    if magics is not None:
+        magics.unhook()
+
+
+def _registered(shell: InteractiveShell) -> ProfileMagics | None:
+    # Asked from the shell, and by name, so that a reloaded module finds the magics of the old one.
+    return shell.magics_manager.registry.get("ProfileMagics")
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"tfprofile: {text}\n")
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
