@@ -6,8 +6,13 @@ light and from a dark page (``tests/unit/test_views_colors.py`` measures both).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
 
 #: Fill of each category of a step's time. Red is waiting for input, green the device at work.
 CATEGORY_COLORS = {
@@ -48,7 +53,7 @@ class OpColors:
 
     The colour of a type depends on its name alone, except that types which would share a colour
     are kept apart as far as the palette goes, those named first before the others. Make one
-    for a report, and give it to all of its views.
+    for a report (see `of`), and give it to all of its views.
 
     Parameters
     ----------
@@ -69,6 +74,12 @@ class OpColors:
                 slot = (slot + 1) % len(OP_PALETTE)
             taken.add(slot)
             self._color[op_type] = OP_PALETTE[slot]
+
+    @classmethod
+    def of(cls, ops: pd.DataFrame) -> OpColors:
+        """Return the colours for ``report.ops``: the types with most self time are told apart first."""
+        by_type = ops.groupby("type", sort=False, observed=True)["self_time_us"].sum()
+        return cls(str(t) for t in by_type.sort_values(ascending=False, kind="stable").index)
 
     def __call__(self, op_type: str) -> str:
         """Return the fill colour of an op type."""

@@ -138,7 +138,12 @@ def plot(height: int, *, zoom: bool = True, **options: Any) -> Figure:
     """
     tools: list[Tool] = []
     if zoom:
-        tools = [PanTool(dimensions="width"), BoxZoomTool(dimensions="width"), WheelZoomTool(dimensions="width"), ResetTool()]
+        tools = [
+            PanTool(dimensions="width"),
+            BoxZoomTool(dimensions="width"),
+            WheelZoomTool(dimensions="width"),
+            ResetTool(),
+        ]
     p = figure(
         height=height,
         sizing_mode="stretch_width",

@@ -1,0 +1,208 @@
+"""The TensorFlow stats tab: every op that ran, as pies of self time and as a table."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from bokeh.models import ColumnDataSource, Range1d
+
+from ..analysis.op_stats import IDLE, without_idle
+from . import spec
+from .colors import OpColors
+from .spec import count, fact, ms, percent
+
+_PCT = ("device_self_time_pct", "device_cumulative_pct", "host_self_time_pct", "host_cumulative_pct")
+_SLICES = 10
+_OUTER_PX, _INNER_PX = 92, 52
+
+By = Literal["name", "type"]
+_NOUN = {"name": "operation", "type": "operation type"}
+
+
+def op_stats_tab(payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | None = None) -> spec.Tab:
+    """Return the TensorFlow stats tab.
+
+    Parameters
+    ----------
+    payload : Payload
+        Gets the table ``ops``: one row an op, with ranks and percentages both with and without IDLE.
+    ops : DataFrame
+        ``report.ops``, IDLE rows included.
+    colors : OpColors, optional
+        The report's colours of op types; `OpColors.of` these ops by default.
+    """
+    colors = OpColors.of(ops) if colors is None else colors
+    busy = ops[ops["type"] != IDLE]
+    if busy.empty:
+        why = (
+            "No TensorFlow op was recorded in this capture, so there are no statistics. Ops are seen when they run while "
+            "the profiler runs, with a host tracer level of 2 or more (--host-level 2)."
+        )
+        return spec.tab("op_stats", "TensorFlow stats", [spec.text(why, "info")])
+    payload.add_table("ops", ops_table(ops))
+    missing = _missing_sides(busy)
+    without = [*_pies(without_idle(ops), colors), *missing, _table(ops, idle=False)]
+    if not (ops["type"] == IDLE).any():
+        return spec.tab("op_stats", "TensorFlow stats", without)
+    with_idle = [*_pies(ops, colors), *missing, _table(ops, idle=True)]
+    cases = {"without": ("left out", without), "with": ("included", with_idle)}
+    return spec.tab("op_stats", "TensorFlow stats", [spec.switch("idle", "Idle time", cases)])
+
+
+def ops_table(ops: pd.DataFrame) -> pd.DataFrame:
+    """Return the ops, most self time first, with ranks and percentages of both readings.
+
+    Columns as in ``report.ops``, with the percentages without IDLE (missing for IDLE itself); those
+    with it end in ``_with_idle_pct``. ``rank`` counts without IDLE, ``rank_with_idle`` with it.
+    """
+    ops = ops.sort_values("self_time_us", ascending=False, kind="stable").reset_index(drop=True)
+    busy = (ops["type"] != IDLE).to_numpy()
+    table = ops.rename(columns={c: c.removesuffix("_pct") + "_with_idle_pct" for c in _PCT})
+    narrowed = without_idle(ops)
+    for column in _PCT:
+        table[column] = narrowed[column].reindex(table.index)
+    table["rank"] = pd.array(np.where(busy, np.cumsum(busy), -1), dtype="Int32")
+    table.loc[~busy, "rank"] = pd.NA
+    table["rank_with_idle"] = np.arange(1, len(table) + 1, dtype=np.int32)
+    return table
+
+
+# ---- pies ---------------------------------------------------------------------------------------------------
+
+
+def _missing_sides(busy: pd.DataFrame) -> list[spec.Item]:
+    sides = set(busy["host_or_device"])
+    if "Device" not in sides:
+        return [
+            spec.text("No operation ran on a device (GPU, TPU) in this capture, so there are no pies of device time.")
+        ]
+    if "Host" not in sides:
+        return [spec.text("No operation was recorded on the host in this capture, so there are no pies of host time.")]
+    return []
+
+
+def _pies(ops: pd.DataFrame, colors: OpColors) -> list[spec.Item]:
+    rows = []
+    for side in ("Host", "Device"):
+        of_side = ops[(ops["host_or_device"] == side) & (ops["self_time_us"] > 0)]
+        if len(of_side):
+            rows.append(spec.row([_pie(of_side, side, "type", colors), _pie(of_side, side, "name", colors)]))
+    return rows
+
+
+def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
+    """Return a ring of the self time of the ops of a side beside its legend, small parts folded into one."""
+    parts = ops.groupby(by, sort=False, observed=True).agg(time_us=("self_time_us", "sum"), type=("type", "first"))
+    parts = parts.sort_values("time_us", ascending=False, kind="stable")
+    names = [str(name) or "(no name)" for name in parts.index]
+    times_us = parts["time_us"].to_numpy(float)
+    fills = [colors(str(t)) for t in parts["type"]]
+    total_us = float(times_us.sum())
+    if len(names) > _SLICES + 1:
+        folded = len(names) - _SLICES
+        names = [*names[:_SLICES], f"Other ({count(folded, _NOUN[by])})"]
+        times_us = np.append(times_us[:_SLICES], times_us[_SLICES:].sum())
+        fills = [*fills[:_SLICES], colors("")]
+    shares = 100 * times_us / total_us
+    # Clockwise from the top, as one reads a clock.
+    turns = np.concatenate([[0.0], np.cumsum(shares) / 100])
+    angles = np.pi / 2 - 2 * np.pi * turns
+    source = ColumnDataSource(
+        {
+            "from": angles[:-1],
+            "to": angles[1:],
+            "name": names,
+            "time": [ms(t / 1e3) for t in times_us],
+            "share": [percent(s) for s in shares],
+            "color": fills,
+        }
+    )
+    p = spec.plot(2 * _OUTER_PX + 16, zoom=False, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1), min_border=0)
+    p.axis.visible = False
+    p.grid.visible = False
+    p.outline_line_color = None
+    ring = p.annular_wedge(
+        x=0, y=0, source=source, start_angle="from", end_angle="to", direction="clock",
+        inner_radius=_INNER_PX, inner_radius_units="screen", outer_radius=_OUTER_PX, outer_radius_units="screen",
+        fill_color="color", line_color="white", line_width=1 if len(names) > 1 else 0,
+    )  # fmt: skip
+    p.text([0], [0], [ms(total_us / 1e3)], text_align="center", text_baseline="middle", text_font_size="14px")
+    spec.hover(
+        p,
+        [ring],
+        [(_NOUN[by].capitalize(), "@name"), ("Self time", "@time"), ("Share", "@share")],
+        point_policy="follow_mouse",
+    )
+
+    where = "on the host" if side == "Host" else "on the device"
+    title = f"Self time {where} by {_NOUN[by]}"
+    spoken = ", ".join(f"{name} {percent(share)}" for name, share in list(zip(names, shares, strict=True))[:5])
+    legend = [
+        fact(name, f"{percent(share)} · {ms(t / 1e3)}", color=fill)
+        for name, share, t, fill in zip(names, shares, times_us, fills, strict=True)
+    ]
+    alt = f"{title}, {ms(total_us / 1e3)} in all: {spoken}{' and others' if len(names) > 5 else ''}."
+    return spec.row([spec.chart(title, p, alt), spec.facts("", legend)], weights=[2, 3])
+
+
+# ---- table --------------------------------------------------------------------------------------------------
+
+
+def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
+    infix = "_with_idle" if idle else ""
+    of_all = "of all thread time, idle time included" if idle else "of the self time of all ops"
+    columns = [
+        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=56),
+        spec.column("host_or_device", "Host/device", "text", width=80),
+        spec.column("type", "Operation type", "text"),
+        spec.column("name", "Operation name", "text"),
+        spec.column("occurrences", "Occurrences", "number", digits=0),
+        spec.column("total_time_us", "Total time", "number", digits=1, unit="µs", hint="The ops called by it included"),
+        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs"),
+        spec.column(
+            "self_time_us", "Total self time", "number", digits=1, unit="µs", hint="Without the ops called by it"
+        ),
+        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs"),
+    ]
+    for side in ("device", "host"):
+        if (ops["host_or_device"] == side.capitalize()).any():
+            columns += [
+                spec.column(
+                    f"{side}_self_time{infix}_pct",
+                    f"Self time on {side}",
+                    "percent",
+                    digits=1,
+                    hint=f"Percent {of_all} on the {side}",
+                ),
+                spec.column(
+                    f"{side}_cumulative{infix}_pct",
+                    f"Cumulative on {side}",
+                    "percent",
+                    digits=1,
+                    hint="This op and those ranked above it",
+                ),
+            ]
+    known = [
+        spec.column("flop_rate_gflops", "FLOP rate", "number", digits=1, unit="GFLOP/s"),
+        spec.column("bandwidth_gibps", "Memory bandwidth", "number", digits=1, unit="GiB/s"),
+        spec.column("bound_by", "Bound by", "text", width=90),
+        spec.column(
+            "execution_mode",
+            "Execution mode",
+            "text",
+            width=90,
+            hint="Eager: called op by op; Function: in a tf.function's graph",
+        ),
+    ]
+    columns += [column for column in known if column["field"] in ops and ops[column["field"]].notna().any()]
+    return spec.table(
+        f"Operations ({count(int((ops['type'] != IDLE).sum()), 'operation')})",
+        "ops",
+        columns,
+        sort=("self_time_us", "desc"),
+        csv="tensorflow_stats.csv",
+        filter=True,
+        where=None if idle else {"field": "type", "not_equals": IDLE},
+    )

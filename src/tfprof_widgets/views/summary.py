@@ -1,0 +1,116 @@
+"""The report in short, for where no script runs (GitHub, a notebook that isn't trusted) and as plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
+from ..display.static_summary import Block, Facts, Notes, SmallTable
+from .spec import count, ms, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+
+    from ..analysis.overview import Overview
+
+# A name longer than this is cut in the middle: the summary is read in narrow places, and the report has it whole.
+_LONGEST_NAME = 80
+
+
+def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str], overview: Overview) -> list[Block]:
+    """Return what the summary says, in the order to read it.
+
+    Parameters
+    ----------
+    head_facts : sequence of mapping
+        The head line's facts: ``label`` and ``value``.
+    notes : sequence of str
+        What to know before trusting the numbers.
+    overview : Overview
+        Averages, top ops, environment.
+    """
+    shown = [(str(fact["label"]), fact["value"]) for fact in head_facts]
+    blocks: list[Block] = [Facts(shown)] if shown else []
+    if overview.statement:
+        blocks.append(Notes([overview.statement]))
+    if len(overview.step_time):
+        blocks += _step_time(overview.step_time)
+    if len(overview.top_ops):
+        blocks.append(_top_ops(overview.top_ops))
+    # What the head line says already is not said twice.
+    environment = [(label, value) for label, value in overview.environment.items() if (label, value) not in shown]
+    if environment:
+        blocks.append(Facts(environment, title="Run environment"))
+    remarks = list(dict.fromkeys([*notes, *overview.notes]))
+    if remarks:
+        blocks.append(Notes(remarks, title="Notes"))
+    return blocks
+
+
+def _step_time(step_time: pd.DataFrame) -> list[Block]:
+    kinds = [row for _, row in step_time.iterrows()]
+    statistics = SmallTable(
+        ["Kind of step", "Averaged", "Left out", "Average", "Standard deviation", "Minimum", "Median", "Maximum"],
+        [
+            [
+                str(row["kind"]),
+                int(row["steps"]),
+                int(row["left_out"]),
+                *(ms(float(row[f"{s}_ms"])) for s in ("mean", "std", "min", "median", "max")),
+            ]
+            for row in kinds
+        ],
+        title="Step time",
+    )
+    averaged = [row for row in kinds if row["steps"] > 0]
+    if not averaged:
+        return [statistics]
+    # Each kind has a column of times and one of shares; a category that took no time in any kind is only named.
+    seen = [c for c in CATEGORIES if any(row[f"{c}_ms"] > 0 for row in averaged)]
+    unseen = [CATEGORY_LABELS[c] for c in CATEGORIES if c not in seen]
+    breakdown = SmallTable(
+        ["Where the time of a step goes", *(column for row in averaged for column in (str(row["kind"]), "share"))],
+        [
+            [CATEGORY_LABELS[c]]
+            + [
+                cell
+                for row in averaged
+                for cell in (ms(float(row[f"{c}_ms"])), percent(100 * float(row[f"{c}_ms"]) / float(row["mean_ms"])))
+            ]
+            for c in seen
+        ],
+        title="Average step, by category",
+        note=f"No time in: {', '.join(unseen)}." if unseen else "",
+    )
+    return [statistics, breakdown]
+
+
+def _top_ops(top_ops: pd.DataFrame) -> Block:
+    side = "device" if (top_ops["host_or_device"] == "Device").any() else "host"
+    return SmallTable(
+        ["#", "Self time", "Cumulative", "Category", "Operation", "Self time (µs)", "Occurrences"],
+        [
+            [
+                rank,
+                percent(float(op["self_time_pct"])),
+                percent(float(op["cumulative_pct"])),
+                str(op["category"]),
+                _shortened(str(op["name"])),
+                float(op["self_time_us"]),
+                int(op["occurrences"]),
+            ]
+            for rank, (_, op) in enumerate(top_ops.iterrows(), start=1)
+        ],
+        title=f"Top {count(len(top_ops), 'TensorFlow operation')} on the {side}",
+        note=f"Self time: in percent of that of all operations on the {side}.",
+        digits=1,
+    )
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= _LONGEST_NAME:
+        return name
+    half = (_LONGEST_NAME - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"
