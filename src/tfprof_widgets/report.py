@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .display.payload import Payload
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
+    from .views.colors import OpColors
 
 _log = logging.getLogger(__name__)
 
@@ -163,28 +164,33 @@ class Report:
     @cached_property
     def payload(self) -> Payload:
         """The report's tabs and their data, as every display of it uses them."""
+        from . import __version__
         from .display.payload import Payload
         from .views.op_stats import op_stats_tab
         from .views.overview import overview_tab
         from .views.timeline import timeline_tab
 
-        from . import __version__
-
         head = {"title": self.title, "facts": self._head_facts}
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, title, make in (
-            ("overview", "Overview", lambda: overview_tab(self.overview, self.steps, payload)),
-            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(self.ops, payload)),
-            ("trace", "Trace", lambda: timeline_tab([host.trace for host in self.hosts], self.steps, payload)),
+            ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
+            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
+            ("trace", "Trace", lambda: timeline_tab(payload, [host.trace for host in self.hosts], self.steps, self._colors)),
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
 
     @cached_property
+    def _colors(self) -> OpColors:
+        from .views.colors import OpColors
+
+        return OpColors.of(self.ops)
+
+    @cached_property
     def _summary(self) -> Sequence[Block]:
         from .views.summary import summary_blocks
 
-        return summary_blocks(self.overview, self._head_facts, self.notes)
+        return summary_blocks(self._head_facts, self.notes, self.overview)
 
     @property
     def _static_html(self) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from generate import Space, cpu_fit_capture
 
+from generate import Space, cpu_fit_capture
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.intervals import layered_union_ps, overlapping, union_ps
 from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS, Steps, find_steps
