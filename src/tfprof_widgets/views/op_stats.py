@@ -18,6 +18,7 @@ _SLICES = 10
 _OUTER_PX, _INNER_PX = 92, 52
 
 By = Literal["name", "type"]
+_MODES = "Eager: run op by op as Python calls it; Function: in the graph of a tf.function"
 _NOUN = {"name": "operation", "type": "operation type"}
 
 
@@ -144,7 +145,7 @@ def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
         for name, share, t, fill in zip(names, shares, times_us, fills, strict=True)
     ]
     alt = f"{title}, {ms(total_us / 1e3)} in all: {spoken}{' and others' if len(names) > 5 else ''}."
-    return spec.row([spec.chart(title, p, alt), spec.facts("", legend)], weights=[2, 3])
+    return spec.row([spec.chart(title, p, alt), spec.facts("", legend)], weights=[0.7, 1])
 
 
 # ---- table --------------------------------------------------------------------------------------------------
@@ -154,51 +155,53 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
     infix = "_with_idle" if idle else ""
     of_all = "of all thread time, idle time included" if idle else "of the self time of all ops"
     columns = [
-        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=56),
-        spec.column("host_or_device", "Host/device", "text", width=80),
+        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=64),
+        spec.column("host_or_device", "Host/device", "text", width=92),
         spec.column("type", "Operation type", "text"),
         spec.column("name", "Operation name", "text"),
-        spec.column("occurrences", "Occurrences", "number", digits=0),
-        spec.column("total_time_us", "Total time", "number", digits=1, unit="µs", hint="The ops called by it included"),
-        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs"),
+        spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
         spec.column(
-            "self_time_us", "Total self time", "number", digits=1, unit="µs", hint="Without the ops called by it"
+            "total_time_us", "Total time", "number", digits=1, unit="µs", width=96, hint="The ops called by it included"
         ),
-        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs"),
+        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs", width=96),
+        spec.column(
+            "self_time_us",
+            "Total self time",
+            "number",
+            digits=1,
+            unit="µs",
+            width=96,
+            hint="Without the ops called by it",
+        ),
+        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs", width=96),
     ]
     for side in ("device", "host"):
         if (ops["host_or_device"] == side.capitalize()).any():
+            share = f"In percent {of_all} on the {side}"
+            so_far = f"This op and those on the {side} ranked above it, in percent {of_all}"
             columns += [
                 spec.column(
-                    f"{side}_self_time{infix}_pct",
-                    f"Self time on {side}",
-                    "percent",
-                    digits=1,
-                    hint=f"Percent {of_all} on the {side}",
+                    f"{side}_self_time{infix}_pct", f"Self time on {side}", "percent", digits=1, width=92, hint=share
                 ),
                 spec.column(
                     f"{side}_cumulative{infix}_pct",
                     f"Cumulative on {side}",
-                    "percent",
+                    "number",
+                    unit="%",
                     digits=1,
-                    hint="This op and those ranked above it",
+                    width=108,
+                    hint=so_far,
                 ),
             ]
     known = [
-        spec.column("flop_rate_gflops", "FLOP rate", "number", digits=1, unit="GFLOP/s"),
-        spec.column("bandwidth_gibps", "Memory bandwidth", "number", digits=1, unit="GiB/s"),
-        spec.column("bound_by", "Bound by", "text", width=90),
-        spec.column(
-            "execution_mode",
-            "Execution mode",
-            "text",
-            width=90,
-            hint="Eager: called op by op; Function: in a tf.function's graph",
-        ),
+        spec.column("flop_rate_gflops", "FLOP rate", "number", digits=1, unit="GFLOP/s", width=92),
+        spec.column("bandwidth_gibps", "Memory bandwidth", "number", digits=1, unit="GiB/s", width=100),
+        spec.column("bound_by", "Bound by", "text", width=92),
+        spec.column("execution_mode", "Execution mode", "text", width=100, hint=_MODES),
     ]
     columns += [column for column in known if column["field"] in ops and ops[column["field"]].notna().any()]
     return spec.table(
-        f"Operations ({count(int((ops['type'] != IDLE).sum()), 'operation')})",
+        "Operations",
         "ops",
         columns,
         sort=("self_time_us", "desc"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..analysis.overview import Overview
 
 _HATCH = "right_diagonal_line"
-_HATCH_STYLE = {"hatch_color": "white", "hatch_alpha": 0.55, "hatch_scale": 8, "hatch_weight": 1.5}
+_HATCH_STYLE = {"hatch_color": "white", "hatch_alpha": 0.5, "hatch_scale": 9, "hatch_weight": 1}
 # Why a step is left out of averages, in the words of its flags.
 _REASONS = {
     "first": "first",
@@ -59,7 +59,7 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
 
 
 def _step_items(summary: Overview, steps: pd.DataFrame) -> list[spec.Item]:
-    notes = [spec.text(note, "info") for note in summary.notes]
+    notes = [spec.text(" ".join(summary.notes))] if summary.notes else []
     if steps.empty:
         how = (
             "No step was found in this capture, so there is no step time to show. Mark each step of your own loop: "
@@ -103,6 +103,7 @@ def _breakdown(average: pd.Series[Any]) -> list[tuple[str, float, float]]:
 
 def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
     parts = _breakdown(average)
+    mean = float(average["mean_ms"])
     ends = np.cumsum([time for _, time, _ in parts]) if parts else np.zeros(0)
     labels = [CATEGORY_LABELS[c] for c, _, _ in parts]
     source = ColumnDataSource(
@@ -112,7 +113,7 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
             "middle": ends - [time / 2 for _, time, _ in parts],
             "category": labels,
             "shown": [_bar_label(c, share) for c, _, share in parts],
-            "time": [ms(time) for _, time, _ in parts],
+            "time": [ms(time, like=mean) for _, time, _ in parts],
             "share": [percent(share) for _, _, share in parts],
             "color": [CATEGORY_COLORS[c] for c, _, _ in parts],
             "text_color": [text_color_on(CATEGORY_COLORS[c]) for c, _, _ in parts],
@@ -136,9 +137,7 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
         p, [bars], [("Category", "@category"), ("Time", "@time"), ("Share", "@share")], point_policy="follow_mouse"
     )
     spoken = ", ".join(f"{label} {percent(share)}" for label, (_, _, share) in zip(labels, parts, strict=True))
-    return spec.chart(
-        f"Average step time: {ms(float(average['mean_ms']))}", p, f"Breakdown of the average step: {spoken}."
-    )
+    return spec.chart(f"Average step time: {ms(mean)}", p, f"Breakdown of the average step: {spoken}.")
 
 
 def _bar_label(category: str, share: float) -> str:
@@ -151,10 +150,11 @@ def _bar_label(category: str, share: float) -> str:
 
 def _breakdown_facts(average: pd.Series[Any]) -> spec.Item:
     parts = _breakdown(average)
+    mean = float(average["mean_ms"])
     rows = [
         fact(
             CATEGORY_LABELS[c],
-            f"{ms(time)} · {percent(share)}",
+            f"{ms(time, like=mean)} · {percent(share)}",
             color=CATEGORY_COLORS[c],
             hatch=c in HATCHED_CATEGORIES,
         )
@@ -163,18 +163,16 @@ def _breakdown_facts(average: pd.Series[Any]) -> spec.Item:
     seen = {c for c, _, _ in parts}
     unseen = [CATEGORY_LABELS[c] for c in CATEGORIES if c not in seen]
     if unseen:
-        rows.append(fact("No time in", ", ".join(unseen)))
+        rows.append(fact(", ".join(unseen), "0"))
     return spec.facts("Where the time goes", rows)
 
 
 def _statistics(average: pd.Series[Any], steps: pd.DataFrame) -> spec.Item:
     averaged, left_out = int(average["steps"]), int(average["left_out"])
+    mean = float(average["mean_ms"])
+    named = {"mean": "Average", "std": "Standard deviation", "min": "Minimum", "median": "Median", "max": "Maximum"}
     rows = [
-        fact("Average", ms(float(average["mean_ms"]))),
-        fact("Standard deviation", ms(float(average["std_ms"]))),
-        fact("Minimum", ms(float(average["min_ms"]))),
-        fact("Median", ms(float(average["median_ms"]))),
-        fact("Maximum", ms(float(average["max_ms"]))),
+        *(fact(label, ms(float(average[f"{name}_ms"]), like=mean)) for name, label in named.items()),
         fact("Steps averaged", f"{averaged:,} of {averaged + left_out:,}"),
     ]
     if left_out:
@@ -375,19 +373,19 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
     ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
     payload.add_table("top_ops", ranked)
     side = "device" if (ranked["host_or_device"] == "Device").any() else "host"
+    of_all = f"In percent of the self time of all ops on the {side}"
+    so_far = "This op and those above it, in percent of the same"
     return spec.table(
         f"Top {len(ranked)} TensorFlow operations on the {side}",
         "top_ops",
         [
-            spec.column("rank", "#", "number", digits=0, width=44),
-            spec.column(
-                "self_time_pct", "Self time", "percent", digits=1, hint=f"Of the self time of all ops on the {side}"
-            ),
-            spec.column("cumulative_pct", "Cumulative", "percent", digits=1, hint="This op and those above it"),
-            spec.column("category", "Category", "text", width=120),
+            spec.column("rank", "Rank", "number", digits=0, width=64),
+            spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
+            spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=108, hint=so_far),
+            spec.column("category", "Category", "text"),
             spec.column("name", "Operation", "text"),
-            spec.column("self_time_us", "Self time", "number", digits=1, unit="µs"),
-            spec.column("occurrences", "Occurrences", "number", digits=0),
+            spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
+            spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
         ],
         sort=("self_time_us", "desc"),
         csv="top_ops.csv",

@@ -187,15 +187,16 @@ def chart(title: str, p: Figure, alt: str, note: str = "") -> Item:
 # ---- numbers in words ---------------------------------------------------------------------------------------
 
 
-def ms(value: float) -> str:
-    """Return a time in milliseconds as people read it, with a unit that suits its size."""
-    if value != value:
+def ms(value: float, like: float | None = None) -> str:
+    """Return a time in milliseconds as people read it.
+
+    Its unit suits its size, or that of ``like``: times to be compared have one unit.
+    """
+    if value != value:  # NaN
         return "–"
-    size = abs(value)
-    for unit, scale in (("s", 1e-3), ("ms", 1.0), ("µs", 1e3)):
-        if size * scale >= 1 or unit == "µs":
-            return f"{_digits(value * scale)} {unit}"
-    raise AssertionError
+    size = abs(value if like is None or like != like else like)
+    unit, scale = next(((u, s) for u, s in (("s", 1e-3), ("ms", 1.0)) if size * s >= 1), ("µs", 1e3))
+    return f"{_digits(value * scale, abs(size * scale))} {unit}"
 
 
 def percent(value: float) -> str:
@@ -212,7 +213,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _digits(value: float) -> str:
-    """Three digits that count; none lost before the point."""
-    size = abs(value)
+def _digits(value: float, size: float) -> str:
+    """Return a number with as many digits as give three that count to one of a given size; none lost before the point."""
     return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"

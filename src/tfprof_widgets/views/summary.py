@@ -58,7 +58,10 @@ def _step_time(step_time: pd.DataFrame) -> list[Block]:
                 str(row["kind"]),
                 int(row["steps"]),
                 int(row["left_out"]),
-                *(ms(float(row[f"{s}_ms"])) for s in ("mean", "std", "min", "median", "max")),
+                *(
+                    ms(float(row[f"{s}_ms"]), like=float(row["mean_ms"]))
+                    for s in ("mean", "std", "min", "median", "max")
+                ),
             ]
             for row in kinds
         ],
@@ -77,7 +80,10 @@ def _step_time(step_time: pd.DataFrame) -> list[Block]:
             + [
                 cell
                 for row in averaged
-                for cell in (ms(float(row[f"{c}_ms"])), percent(100 * float(row[f"{c}_ms"]) / float(row["mean_ms"])))
+                for cell in (
+                    ms(float(row[f"{c}_ms"]), like=float(row["mean_ms"])),
+                    percent(100 * float(row[f"{c}_ms"]) / float(row["mean_ms"])),
+                )
             ]
             for c in seen
         ],
