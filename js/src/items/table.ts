@@ -125,11 +125,10 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
       hozAlign: numeric ? "right" : "left",
       headerHozAlign: numeric ? "right" : "left",
       headerSortStartingDir: numeric ? "desc" : "asc",
-      headerTooltip: false,
       sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
       formatter: (cell: CellComponent) => cellContent(cell.getValue(), column, largest),
       minWidth: column.width ?? (numeric ? 84 : column.kind === "bool" ? 64 : 120),
-      ...(column.width !== undefined && numeric ? { width: column.width } : {}),
+      ...(column.width !== undefined ? { width: column.width } : {}),
       widthGrow: numeric || column.kind === "bool" ? 1 : 3,
     };
   };
