@@ -56,6 +56,9 @@ export interface Fact {
   label: string;
   value: string | number | boolean | null;
   hint?: string;
+  /** The colour of its part in the chart beside it, and whether that part is hatched: facts as a legend. */
+  color?: string;
+  hatch?: boolean;
 }
 
 export interface FactsItem {

@@ -98,20 +98,20 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   if (missing.length > 0) throw new Error(`its data has no column ${missing.map((column) => column.field).join(", ")}`);
 
   const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
+  const texts = item.columns.filter((column) => column.kind === "text").map((column) => column.field);
   const count = h("span", { class: "tfprof-count", role: "status" });
   const search = h("input", { type: "search", class: "tfprof-search", placeholder: "Search", "aria-label": `Search ${item.title ?? "the table"}` });
   const buttons = h("span", { class: "tfprof-buttons" });
-  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, search, buttons);
+  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, texts.length > 0 ? search : null, buttons);
   const grid = h("div", { class: "tfprof-grid", "data-lm-suppress-shortcuts": "true" });
   host.append(tools, grid);
 
   // One predicate for the search box and the header filters, so that they combine.
   const filters = new Map<string, (value: unknown) => boolean>();
-  const everywhere: Column = { field: "", title: "", kind: "text" };
   let searchFor: ((value: unknown) => boolean) | null = null;
   const matches = (row: Row): boolean => {
     for (const [field, test] of filters) if (!test(row[field])) return false;
-    return searchFor === null || item.columns.some((column) => searchFor!(column.kind === "text" ? row[column.field] : formatCell(row[column.field], column)));
+    return searchFor === null || texts.some((field) => searchFor!(row[field]));
   };
   const filtered = () => filters.size > 0 || searchFor !== null;
 
@@ -199,7 +199,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   showCount();
 
   search.addEventListener("input", () => {
-    searchFor = parseFilter(search.value, everywhere);
+    searchFor = parseFilter(search.value, { field: "", title: "", kind: "text" });
     refresh();
   });
   grid.addEventListener("copy", copyWhole);

@@ -54,10 +54,6 @@ class Payload:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.id):
             raise ValueError(f"a payload's id has letters, digits, '-' and '_' only, not {self.id!r}")
 
-    def add_tab(self, tab: Mapping[str, Any]) -> None:
-        """Append a tab."""
-        self.tabs.append(tab)
-
     def add_table(self, name: str, data: pd.DataFrame | pa.Table) -> str:
         """Pack `data` under `name` and return the name.
 

@@ -53,10 +53,3 @@ class LinkWidget(_Linked):
     def __init__(self, report_id: str, **kwargs: Any) -> None:
         super().__init__(report_id=report_id, **kwargs)
 
-
-def link_if_kernel(report_id: str) -> LinkWidget | None:
-    """Return a link to the report's HTML if this process is a notebook's kernel, else None."""
-    from IPython.core.getipython import get_ipython
-
-    shell = get_ipython()
-    return LinkWidget(report_id) if getattr(shell, "kernel", None) is not None else None
