@@ -134,7 +134,8 @@ class Stats:
         if code is None:
             return np.empty(0, np.int64)
         order, codes = self._order
-        low, high = np.searchsorted(codes, [code, code + 1])
+        # In the type of the codes: another would convert all of them at each call.
+        low, high = np.searchsorted(codes, np.array([code, code + 1], codes.dtype))
         return order[low:high]
 
     def _owners(self, rows: NDArray[np.signedinteger[Any]]) -> NDArray[np.int64]:
