@@ -31,8 +31,8 @@ export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Ne
 const STYLE: [RegExp, Record<string, Token>, Record<string, unknown>][] = [
   [
     /^(figure|Figure|Plot|GridPlot)$/,
-    { background_fill_color: "paper", border_fill_color: "paper", outline_line_color: "line" },
-    {},
+    { background_fill_color: "paper", border_fill_color: "paper" },
+    { outline_line_color: null },
   ],
   [
     /Axis$/,

@@ -69,10 +69,10 @@ def steps_figure() -> dict:
 def names_figure() -> dict:
     """Names from a profile in every place where BokehJS writes text."""
     source = ColumnDataSource({"name": HOSTILE, "value": list(range(1, len(HOSTILE) + 1))})
-    p = figure(height=240, y_range=HOSTILE, title=HOSTILE[1], x_axis_label=HOSTILE[1], y_axis_label=HOSTILE[2], name="names")
+    p = figure(height=320, y_range=HOSTILE, title=HOSTILE[1], x_axis_label=HOSTILE[1], y_axis_label=HOSTILE[2], name="names")
     p.hbar("name", right="value", height=0.8, source=source)
     p.text(x="value", y="name", text="name", source=source)
-    p.add_layout(Legend(items=[LegendItem(label=name, renderers=[]) for name in HOSTILE[:3]]), "right")
+    p.add_layout(Legend(items=[LegendItem(label=name, renderers=[]) for name in HOSTILE[:3]]), "above")
     p.add_tools(HoverTool(tooltips=[("name", "@name"), ("value", "@value")]))
     p.xaxis.major_label_overrides = {1: HOSTILE[1]}
     return json_item(p)
@@ -340,14 +340,15 @@ def test_names_from_a_profile_stay_text(page):
     for name in HOSTILE:
         page.get_by_label("Search Operations").fill(name)
         assert column(page, "name").first.inner_text().replace("\n", "") == name
+    page.set_viewport_size({"width": 1400, "height": 900})
     page.get_by_role("tab", name="Names").click()
-    canvas = page.locator("figure[aria-label] canvas").last
+    canvas = page.locator("figure:visible canvas").first
     canvas.wait_for()
     box = canvas.bounding_box()
     # Every bar's hover box, too.
     seen = set()
-    for y in np.linspace(box["y"] + 30, box["y"] + box["height"] - 50, 24):
-        page.mouse.move(box["x"] + box["width"] * 0.4, y)
+    for y in np.linspace(box["y"] + 30, box["y"] + box["height"] - 50, 40):
+        page.mouse.move(box["x"] + box["width"] * 0.45, y)
         page.wait_for_timeout(40)
         seen.update(page.locator(".bk-tooltip-row-value").all_inner_texts())
     assert HOSTILE[0] in seen

@@ -1,5 +1,5 @@
 import { h } from "../dom";
-import { formatPlain } from "../format";
+import { formatPlain, splitMiddle } from "../format";
 import type { Fact, FactsItem, Mounted } from "../types";
 
 function swatch(fact: Fact): HTMLElement | null {
@@ -17,16 +17,34 @@ export function factList(facts: Fact[], className: string): HTMLElement {
       h(
         "div",
         { class: "tfprof-fact", title: fact.hint },
-        h("dt", {}, swatch(fact), fact.label),
+        h("dt", {}, fact.label),
         h("dd", {}, formatPlain(fact.value)),
       ),
     ),
   );
 }
 
+/** Facts with colours are the legend of the chart beside them: a line each, long names cut in the middle. */
+function legend(facts: Fact[]): HTMLElement {
+  return h(
+    "dl",
+    { class: "tfprof-legend" },
+    ...facts.map((fact) => {
+      const [start, end] = splitMiddle(fact.label);
+      const name = h("span", { class: "tfprof-name" }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null);
+      return h(
+        "div",
+        { class: "tfprof-fact", title: fact.hint ?? (end ? fact.label : null) },
+        h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : name),
+        h("dd", {}, formatPlain(fact.value)),
+      );
+    }),
+  );
+}
+
 export function mountFacts(host: HTMLElement, item: FactsItem): Mounted {
   if (item.title) host.append(h("h4", { class: "tfprof-heading" }, item.title));
-  const legend = item.rows.some((fact) => fact.color !== undefined);
-  host.append(factList(item.rows, legend ? "tfprof-legend" : "tfprof-facts"));
+  const isLegend = item.rows.some((fact) => fact.color !== undefined);
+  host.append(isLegend ? legend(item.rows) : factList(item.rows, "tfprof-facts"));
   return { dispose() {}, resize() {} };
 }
