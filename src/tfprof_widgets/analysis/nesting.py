@@ -125,6 +125,33 @@ def child_sum(parent: NDArray[np.int32], value: NDArray[np.int64]) -> NDArray[np
     return total
 
 
+def nearest(parent: NDArray[np.int32], mask: NDArray[np.bool_], events: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Innermost enclosing event of some kind, for a few events.
+
+    Parameters
+    ----------
+    parent : int32 array (N)
+        As `nest` gives it.
+    mask : bool array (N)
+        The events that count.
+    events : int64 array (K)
+        The events asked about.
+
+    Returns
+    -------
+    int64 array (K)
+        Index of each one's innermost enclosing event in ``mask``; -1 if there is none.
+    """
+    found = parent[events].astype(np.int64)
+    active = np.flatnonzero(found >= 0)
+    active = active[~mask[found[active]]]
+    while len(active):
+        found[active] = parent[found[active]]
+        active = active[found[active] >= 0]
+        active = active[~mask[found[active]]]
+    return found
+
+
 def _depth(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """Events opened before, less those closed by then."""
     return np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
