@@ -371,8 +371,9 @@ def _device_rows(trace: Trace) -> pd.DataFrame:
     kernels, times = np.unique(keys, axis=1, return_counts=True)
     first = np.flatnonzero(np.concatenate([[True], (np.diff(kernels[:3], axis=1) != 0).any(axis=0)]))
     occurrences = _sum(kernels[0, first], np.maximum.reduceat(times, first), len(names))
-    unattributed = code == names.code(UNATTRIBUTED, UNATTRIBUTED)
-    occurrences[code[unattributed]] = np.count_nonzero(unattributed)
+    if UNATTRIBUTED in names.names:
+        at = names.code(UNATTRIBUTED, UNATTRIBUTED)
+        occurrences[at] = np.count_nonzero(code == at)
 
     duration = trace.duration_ps[event]
     total = _sum(code, duration, len(names))
