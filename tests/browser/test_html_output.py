@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
-playwright_api = pytest.importorskip("playwright.sync_api")
+pytest.importorskip("playwright.sync_api")
 
 from bokeh.embed import json_item  # noqa: E402
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem  # noqa: E402
@@ -179,20 +179,6 @@ def page_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(report_page(sample(), static(), "Sample </title><script>globalThis.pwned=1</script>"), encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="session")
-def browser():
-    with playwright_api.sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(
-                executable_path="/usr/bin/chromium",
-                args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-            )
-        except playwright_api.Error as error:
-            pytest.skip(f"no Chromium at /usr/bin/chromium: {error}")
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
