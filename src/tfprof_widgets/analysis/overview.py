@@ -10,6 +10,8 @@ import pandas as pd
 
 from .op_stats import IDLE, without_idle
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
+from .throughput import examples_per_s
+from .utilization import Utilization, precision, utilization
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 _TOP_OPS = 10
 # Kinds are shown in this order, then by total time: training is what people profile.
 _KIND_ORDER = ("train", "Profiled batch", "test", "predict")
+_STEP_IN_A_SENTENCE = {"train": "training step", "test": "test step", "predict": "prediction step", "step": "step"}
+_IN_A_SENTENCE = {"other": "everything else (Python among it)"}
 _NVIDIA_BY_CAPABILITY = (
     (3, "Fermi"), (5, "Kepler"), (6, "Maxwell"), (7, "Pascal"), (7.5, "Volta"), (8, "Turing"), (8.9, "Ampere"),
     (9, "Ada Lovelace"), (10, "Hopper"), (13, "Blackwell"),
@@ -41,6 +45,14 @@ class Overview:
         ``self_time_pct`` (of all ops of that side), ``cumulative_pct``, ``occurrences``, ``host_or_device``.
     environment : dict
         Label → text, in the order to show.
+    precision : dict
+        ``16-bit`` and ``32-bit`` → percent of the devices' compute time; empty without devices.
+    utilization : list of Utilization
+        Busy and idle time of each host's devices, and the gaps between their kernels.
+    examples_per_s : float or None
+        Of all hosts; None where the file doesn't tell the batch size.
+    eager_pct : dict
+        ``host`` and ``device`` → share of the ops' self time that ran eagerly, in percent.
     statement : str
         One sentence on where the time of a step goes.
     notes : list of str
@@ -52,6 +64,18 @@ class Overview:
     environment: dict[str, str]
     statement: str
     notes: list[str] = field(default_factory=list)
+    precision: dict[str, float] = field(default_factory=dict)
+    utilization: list[Utilization] = field(default_factory=list)
+    examples_per_s: float | None = None
+    eager_pct: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def device_busy_pct(self) -> float | None:
+        """Share of the devices' windows in which they were busy, in percent; None without devices."""
+        devices = pd.concat([u.devices for u in self.utilization]) if self.utilization else pd.DataFrame()
+        if devices.empty or not devices["window_ms"].sum():
+            return None
+        return float(100 * devices["busy_ms"].sum() / devices["window_ms"].sum())
 
     def to_frame(self) -> pd.DataFrame:
         """Return the step times as a table (what `step_time` holds)."""
@@ -85,12 +109,19 @@ def overview(
         notes.append(
             f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none."
         )
+    used = [utilization(trace) for trace in traces]
+    rates = [examples_per_s(t, s.table, s.step_of(t)) for t, s in zip(traces, steps, strict=True)]
+    known = [rate for rate in rates if rate is not None]
     return Overview(
         step_time=step_time,
         top_ops=_top_ops(ops),
         environment=environment(traces, versions),
         statement=_statement(step_time, ops),
         notes=notes,
+        precision=precision(used),
+        utilization=used,
+        examples_per_s=sum(known) if known and len(known) == len(rates) else None,
+        eager_pct=_eager_pct(ops),
     )
 
 
@@ -139,6 +170,18 @@ def _top_ops(ops: pd.DataFrame) -> pd.DataFrame:
             "host_or_device": top["host_or_device"].to_numpy(),
         }
     )
+
+
+def _eager_pct(ops: pd.DataFrame) -> dict[str, float]:
+    """Share of each side's self time, IDLE apart, that ran eagerly."""
+    busy = ops[ops["type"] != IDLE]
+    result = {}
+    for side, rows in busy.groupby("host_or_device"):
+        total = rows["self_time_us"].sum()
+        if total > 0:
+            eager = rows["self_time_us"][rows["execution_mode"] == "eager"].sum()
+            result[str(side).lower()] = float(100 * eager / total)
+    return result
 
 
 def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:

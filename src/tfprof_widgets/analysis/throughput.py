@@ -1,0 +1,97 @@
+"""Examples per second: the batch size that the file tells, and how many batches a step takes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from .events import Trace
+
+_LEADING_DIMENSION = re.compile(r"\[(\d+)[\],]")
+
+
+def batch_size(trace: Trace, step_of: NDArray[np.int64]) -> int | None:
+    """Batch size of the steps, where the file tells one.
+
+    It is taken from the step marks (Keras 2 writes it there), else from the stage of the input pipeline that batches, else
+    from the first dimension of what the pipeline yields. Of several sizes the most frequent counts.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+    step_of : int64 array (N)
+        Step of each event; -1 for none.
+
+    Returns
+    -------
+    int or None
+        None where nothing tells it, or where ragged shapes contradict one another.
+    """
+    event, value = trace.ints("batch_size")
+    positive = value > 0
+    event, value = event[positive], value[positive]
+    if len(event):
+        is_iterator = trace.meta_matches(lambda name: name.startswith("Iterator::"))[trace.meta[event]]
+        marks = ~is_iterator & (step_of[event] >= 0)
+        if marks.any():
+            return _most_frequent(value[marks])
+        if is_iterator.any():
+            # Of batches of batches the outer stage yields what a step gets: the one with the shortest name.
+            event, value = event[is_iterator], value[is_iterator]
+            stages = np.array([trace.space.meta_name[m].count("::") for m in trace.meta[event]])
+            return _most_frequent(value[stages == stages.min()])
+    owner, code, texts = trace.strings("shapes")
+    if not len(owner):
+        return None
+    stages = np.array([trace.space.meta_name[m].count("::") for m in trace.meta[owner]])
+    sizes = set()
+    for text in {texts[c] for c in code[stages == stages.min()]}:
+        leading = [_LEADING_DIMENSION.match(part) for part in text.split()]
+        sizes.add(frozenset(int(m[1]) if m else 0 for m in leading))
+    if len(sizes) == 1 and len(only := next(iter(sizes))) == 1:
+        return next(iter(only)) or None
+    return None
+
+
+def examples_per_s(trace: Trace, steps: pd.DataFrame, step_of: NDArray[np.int64]) -> float | None:
+    """Examples that an averaged training step (else the first kind of step) works through in a second.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+    steps : DataFrame
+        Its steps (``Steps.table``).
+    step_of : int64 array (N)
+        Step of each event; -1 for none.
+
+    Returns
+    -------
+    float or None
+        None where the batch size isn't known.
+    """
+    used = steps[steps["flags"].str.contains("averaged", regex=False)]
+    if used.empty:
+        return None
+    kind = "train" if (used["kind"] == "train").any() else used["kind"].iloc[0]
+    longest = used[used["kind"] == kind].groupby("step")["duration_ms"].max()
+    size = batch_size(trace, step_of)
+    if size is None or longest.mean() <= 0:
+        return None
+    # With steps_per_execution one call takes several batches.
+    taken = trace.named("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
+    per_step = np.bincount(step_of[taken][step_of[taken] >= 0], minlength=int(steps["step"].max()) + 1)[longest.index]
+    batches = float(per_step.mean()) if per_step.any() else 1.0
+    return size * batches / (longest.mean() / 1e3)
+
+
+def _most_frequent(values: NDArray[np.int64]) -> int:
+    distinct, count = np.unique(values, return_counts=True)
+    return int(distinct[np.argmax(count)])

@@ -1,0 +1,215 @@
+"""How well devices were used: busy and idle time, the gaps between kernels, and the precision of what they computed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .device import (
+    COLLECTIVE,
+    MEMCPY_D2D,
+    MEMCPY_D2H,
+    MEMCPY_H2D,
+    MEMCPY_OTHER,
+    MEMCPY_P2P,
+    MEMSET,
+    OTHER,
+    DeviceEvents,
+    device_events,
+)
+from .intervals import layered_union_ps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from .events import Trace
+
+# Neither moves nor clears data for its own sake: everything else computes.
+_NOT_COMPUTE = (MEMCPY_H2D, MEMCPY_D2H, MEMCPY_D2D, MEMCPY_P2P, MEMCPY_OTHER, MEMSET, COLLECTIVE, OTHER)
+# XProf looks for `half` and `fp16`, so that bfloat16 counts as 32 bits there; it has 16.
+_HALF_SHAPE = re.compile(r"\b(half|bfloat16|bf16|f16)\b")
+_HALF_NAME = re.compile(r"half|fp16|bf16|bfloat16|(?<![a-z0-9])f16|h884|h1688|16816", re.IGNORECASE)
+_LONGEST_GAPS = 20
+# Bounds of the histogram of gaps, in µs: a launch takes a few, a stall milliseconds.
+GAP_BOUNDS_US = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 10_000.0, np.inf)
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """Use of the devices of one host.
+
+    Attributes
+    ----------
+    devices : DataFrame
+        One row a device with events: ``host``, ``device``, ``window_ms`` (its first event to its last), ``busy_ms`` (at
+        least one stream at work), ``idle_ms``, ``busy_pct``, ``idle_pct`` (of the window), ``compute_16bit_ms``,
+        ``compute_32bit_ms`` (time that computes; where both run, 16-bit), ``gaps``, ``longest_gap_us``.
+    gap_histogram : DataFrame
+        One row a device and class of gap length: ``device``, ``from_us``, ``to_us``, ``gaps``, ``total_us``.
+    longest_gaps : DataFrame
+        The longest gaps of all devices: ``device``, ``start_ms``, ``duration_us``, ``before`` and ``after`` (names of the
+        device's events on either side), ``host_activity`` (what took most of the gap on the thread that runs Python; empty
+        if nothing was recorded there), ``host_activity_pct`` (its share of the gap).
+    """
+
+    devices: pd.DataFrame
+    gap_histogram: pd.DataFrame
+    longest_gaps: pd.DataFrame
+
+
+def precision(used: Sequence[Utilization]) -> dict[str, float]:
+    """Share of 16-bit and of 32-bit compute over the devices of all hosts.
+
+    Returns
+    -------
+    dict
+        ``16-bit`` and ``32-bit`` → percent, which sum to 100; empty if nothing computed.
+    """
+    half = sum(float(u.devices["compute_16bit_ms"].sum()) for u in used)
+    single = sum(float(u.devices["compute_32bit_ms"].sum()) for u in used)
+    total = half + single
+    return {"16-bit": 100 * half / total, "32-bit": 100 * single / total} if total else {}
+
+
+def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilization:
+    """Measure the use of each device.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+    devices : DeviceEvents, optional
+        Its device events, if they are at hand.
+
+    Returns
+    -------
+    Utilization
+        Empty tables if no device has events.
+    """
+    devices = device_events(trace) if devices is None else devices
+    start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
+    is_half = _is_half(trace, devices)
+    is_compute = ~np.isin(devices.kind, _NOT_COMPUTE)
+    rows, histograms, gaps = [], [], []
+    for plane in np.unique(devices.plane):
+        at = np.flatnonzero((devices.plane == plane) & (end > start))
+        if not len(at):
+            continue
+        name = trace.space.plane_name[plane]
+        gap_start, gap_end, before, after = _gaps(start[at], end[at])
+        gap_us = (gap_end - gap_start) / 1e6
+        window = int(end[at].max() - start[at].min())
+        idle = int((gap_end - gap_start).sum())
+        layer = np.where(is_compute[at], np.where(is_half[at], 0, 1), 2).astype(np.int8)
+        half, single, _ = layered_union_ps(np.zeros(len(at), np.int64), start[at], end[at], layer, 1, 3)[0]
+        rows.append(
+            {
+                "host": trace.host,
+                "device": name,
+                "window_ms": window / 1e9,
+                "busy_ms": (window - idle) / 1e9,
+                "idle_ms": idle / 1e9,
+                "busy_pct": 100 * (window - idle) / window,
+                "idle_pct": 100 * idle / window,
+                "compute_16bit_ms": half / 1e9,
+                "compute_32bit_ms": single / 1e9,
+                "gaps": len(gap_us),
+                "longest_gap_us": gap_us.max() if len(gap_us) else 0.0,
+            }
+        )
+        bounds = np.array(GAP_BOUNDS_US)
+        bucket = np.searchsorted(bounds, gap_us, side="right") - 1
+        histograms.append(
+            pd.DataFrame(
+                {
+                    "device": name,
+                    "from_us": bounds[:-1],
+                    "to_us": bounds[1:],
+                    "gaps": np.bincount(bucket, minlength=len(bounds) - 1)[: len(bounds) - 1],
+                    "total_us": np.bincount(bucket, weights=gap_us, minlength=len(bounds) - 1)[: len(bounds) - 1],
+                }
+            )
+        )
+        longest = np.argsort(-gap_us, kind="stable")[:_LONGEST_GAPS]
+        meta = trace.meta[devices.event[at]]
+        activity, share = _host_activity(trace, gap_start[longest], gap_end[longest])
+        gaps.append(
+            pd.DataFrame(
+                {
+                    "device": name,
+                    "start_ms": gap_start[longest] / 1e9,
+                    "duration_us": gap_us[longest],
+                    "before": [trace.space.meta_name[meta[i]] for i in before[longest]],
+                    "after": [trace.space.meta_name[meta[i]] for i in after[longest]],
+                    "host_activity": activity,
+                    "host_activity_pct": share,
+                }
+            )
+        )
+    if not rows:
+        return _nothing()
+    longest_gaps = pd.concat(gaps, ignore_index=True).nlargest(_LONGEST_GAPS, "duration_us").reset_index(drop=True)
+    return Utilization(pd.DataFrame(rows), pd.concat(histograms, ignore_index=True), longest_gaps)
+
+
+def _nothing() -> Utilization:
+    text, number = pd.Series(dtype="str"), pd.Series(dtype="float64")
+    numbers = ("window_ms", "busy_ms", "idle_ms", "busy_pct", "idle_pct", "compute_16bit_ms", "compute_32bit_ms")
+    devices = {"host": text, "device": text, **dict.fromkeys((*numbers, "gaps", "longest_gap_us"), number)}
+    histogram = {"device": text, **dict.fromkeys(("from_us", "to_us", "gaps", "total_us"), number)}
+    gaps = {"device": text, "start_ms": number, "duration_us": number, "before": text, "after": text}
+    gaps |= {"host_activity": text, "host_activity_pct": number}
+    return Utilization(pd.DataFrame(devices), pd.DataFrame(histogram), pd.DataFrame(gaps))
+
+
+def _gaps(
+    start_ps: NDArray[np.int64], end_ps: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Times at which no interval is active: their start and end, and the interval that ends and begins each."""
+    order = np.argsort(start_ps, kind="stable")
+    start, end = start_ps[order], end_ps[order]
+    reach = np.maximum.accumulate(end)
+    free = np.flatnonzero(start[1:] > reach[:-1])
+    # The interval that reaches furthest is the last one to have raised the running maximum.
+    raised = np.concatenate([[True], reach[1:] > reach[:-1]])
+    last_raised = np.maximum.accumulate(np.where(raised, np.arange(len(end)), 0))
+    return reach[free], start[free + 1], order[last_raised[free]], order[free + 1]
+
+
+def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
+    """Device events that work on 16-bit numbers: by the shapes of their op, else by their own name."""
+    by_name = trace.meta_matches(lambda name: _HALF_NAME.search(name) is not None)[trace.meta[devices.event]]
+    owner, code, texts = trace.strings("shape")
+    row, found = devices.rows(owner)
+    if not len(row):
+        return by_name
+    has_half = np.array([_HALF_SHAPE.search(text) is not None for text in texts], bool)
+    says = np.array([bool(text) for text in texts], bool)
+    codes = code[found]
+    by_name[row[says[codes]]] = has_half[codes[says[codes]]]
+    return by_name
+
+
+def _host_activity(
+    trace: Trace, start_ps: NDArray[np.int64], end_ps: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Name of the main thread's outermost event that covers most of each interval, and its share in percent."""
+    names, share = [""] * len(start_ps), np.zeros(len(start_ps))
+    if trace.main_line < 0:
+        return names, share
+    outer = np.flatnonzero((trace.line == trace.main_line) & (trace.depth == 0) & (trace.duration_ps > 0))
+    outer_start, outer_end = trace.start_ps[outer], trace.end_ps[outer]
+    for i, (start, end) in enumerate(zip(start_ps, end_ps, strict=True)):
+        low, high = np.searchsorted(outer_end, start, side="right"), np.searchsorted(outer_start, end)
+        if low < high:
+            covered = np.minimum(outer_end[low:high], end) - np.maximum(outer_start[low:high], start)
+            best = int(np.argmax(covered))
+            names[i] = trace.space.meta_name[trace.meta[outer[low + best]]]
+            share[i] = 100 * covered[best] / (end - start)
+    return names, share
