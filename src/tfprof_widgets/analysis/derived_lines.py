@@ -1,0 +1,262 @@
+"""Lines that a fresh capture doesn't store: steps, name scopes and ops of a device, derived from what ran on its streams.
+
+TensorFlow used to add these lines itself, and today's profiler leaves it to whoever opens the file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .device import COLLECTIVE, KERNEL, device_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from .device import DeviceEvents
+    from .events import Trace
+
+STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS = (
+    "Steps",
+    "TensorFlow Name Scope",
+    "TensorFlow Ops",
+    "XLA Modules",
+    "XLA Ops",
+)
+# What the same line is called in a file, by its maker's version.
+_STORED_AS = {NAME_SCOPE: ("TensorFlow Name Scope", "Framework Name Scope"), OPS: ("TensorFlow Ops", "Framework Ops")}
+
+
+@dataclass(frozen=True)
+class DerivedLines:
+    """Derived lines and their events. T lines, M events.
+
+    Attributes
+    ----------
+    lines : DataFrame (T)
+        ``plane``; ``stream``, the line that it is derived from (-1 for the steps, which are of the whole device); ``name``, such as
+        ``TensorFlow Ops``. By plane, then stream, in the order of the module's constants.
+    line : int32 array (M)
+        Row of ``lines``; events are ordered by line, start, and depth.
+    start_ps, duration_ps : int64 arrays (M)
+        Since the start of the trace.
+    depth : int32 array (M)
+        Nesting level: of a name scope in others, of an XLA op in others.
+    name : int32 array (M)
+        Index into ``names`` and ``types``.
+    step : int64 array (M)
+        Step of the event; -1 for none.
+    names, types : list of str
+        The distinct names, and the op type where the name is an op's (else empty).
+    """
+
+    lines: pd.DataFrame
+    line: NDArray[np.int32]
+    start_ps: NDArray[np.int64]
+    duration_ps: NDArray[np.int64]
+    depth: NDArray[np.int32]
+    name: NDArray[np.int32]
+    step: NDArray[np.int64]
+    names: list[str]
+    types: list[str]
+
+
+def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored_too: bool = False) -> DerivedLines:
+    """Derive the lines of all devices.
+
+    Kernels of a stream that follow one another, belong to one op (or name scope, …) and to one step make one event,
+    whatever lies between them. Kernels that belong to no op make none.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+    step : int64 array (N), optional
+        The step of each event of the trace, -1 for none; by default what the file says (``group_id``).
+    stored_too : bool
+        Whether to derive also the lines that a device's plane has already.
+
+    Returns
+    -------
+    DerivedLines
+    """
+    devices = device_events(trace)
+    step_of = devices.group_id if step is None else step[devices.event]
+    rows = np.flatnonzero((devices.kind == KERNEL) | (devices.kind == COLLECTIVE))
+    names = _Names()
+    parts = [_steps(trace, devices, step_of, names)]
+    by_op = rows[devices.op_code[rows] >= 0]
+    by_program, modules, hlo_ops = _xla_levels(trace, devices, rows, names)
+    for name, some, levels in (
+        (NAME_SCOPE, by_op, _scope_levels(devices, by_op, names)),
+        (OPS, by_op, _op_levels(devices, by_op, names)),
+        (XLA_MODULES, by_program, modules),
+        (XLA_OPS, by_program, hlo_ops),
+    ):
+        part = _merge(levels, devices.line[some], step_of[some], *_times(trace, devices, some))
+        parts.append(part.assign(stream=part["line"], kind=name, plane=trace.space.line_plane[part["line"].to_numpy()]))
+    events = pd.concat(parts, ignore_index=True)
+    if not stored_too:
+        events = events[~_is_stored(trace, events)]
+
+    place = {name: i for i, name in enumerate((STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS))}
+    events = events.assign(place=events["kind"].map(place).astype(np.int64))
+    events = events.sort_values(["plane", "stream", "place", "start_ps", "depth"], ignore_index=True)
+    keys = events[["plane", "stream", "place"]].to_numpy(np.int64)
+    is_first = np.concatenate([np.ones(min(len(keys), 1), bool), (np.diff(keys, axis=0) != 0).any(axis=1)])
+    lines = events.loc[is_first, ["plane", "stream", "kind"]].rename(columns={"kind": "name"}).reset_index(drop=True)
+    return DerivedLines(
+        lines=lines.astype({"plane": np.int64, "stream": np.int64, "name": object}),
+        line=(np.cumsum(is_first) - 1).astype(np.int32),
+        start_ps=events["start_ps"].to_numpy(np.int64),
+        duration_ps=events["end_ps"].to_numpy(np.int64) - events["start_ps"].to_numpy(np.int64),
+        depth=events["depth"].to_numpy(np.int32),
+        name=events["name"].to_numpy(np.int32),
+        step=events["step"].to_numpy(np.int64),
+        names=names.names,
+        types=names.types,
+    )
+
+
+class _Names:
+    """The distinct names, and the code of each."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.types: list[str] = []
+        self._code: dict[tuple[str, str, int], int] = {}
+
+    def code(self, name: str, kind: str = "", program: int = 0) -> int:
+        """Code of a name; equal names of two types or two programs have two."""
+        code = self._code.setdefault((name, kind, program), len(self.names))
+        if code == len(self.names):
+            self.names.append(name)
+            self.types.append(kind)
+        return code
+
+
+def _times(trace: Trace, devices: DeviceEvents, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    event = devices.event[rows]
+    start = trace.start_ps[event]
+    return start, start + trace.duration_ps[event]
+
+
+def _merge(
+    levels: NDArray[np.int32],
+    line: NDArray[np.int32],
+    step: NDArray[np.int64],
+    start_ps: NDArray[np.int64],
+    end_ps: NDArray[np.int64],
+) -> pd.DataFrame:
+    """Merge neighbours with the same names down to a level into one event, for each level.
+
+    Parameters
+    ----------
+    levels : int32 array (n, d)
+        Name of each event on each level, outermost first; -1 where there are no more.
+    line, step, start_ps, end_ps : arrays (n)
+        Ordered by line and start.
+    """
+    columns = ("line", "step", "depth", "name", "start_ps", "end_ps")
+    parts: list[tuple[NDArray[np.int64], ...]] = [(np.empty(0, np.int64),) * len(columns)]
+    together = (line[1:] == line[:-1]) & (step[1:] == step[:-1])
+    for depth in range(levels.shape[1]):
+        level = levels[:, depth]
+        together = together & (level[1:] == level[:-1])
+        named = np.flatnonzero(level >= 0)
+        if not len(named):
+            break
+        first = np.flatnonzero(np.concatenate([[True], ~together])[named])
+        begin = named[first]
+        parts.append(
+            (
+                line[begin].astype(np.int64),
+                step[begin],
+                np.full(len(begin), depth, np.int64),
+                level[begin].astype(np.int64),
+                np.minimum.reduceat(start_ps[named], first),
+                np.maximum.reduceat(end_ps[named], first),
+            )
+        )
+    return pd.DataFrame(dict(zip(columns, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True)))
+
+
+def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], names: _Names) -> pd.DataFrame:
+    """Steps of each device, from everything that ran on it."""
+    rows = np.flatnonzero(step_of >= 0)
+    start, end = _times(trace, devices, rows)
+    order = np.lexsort((start, devices.plane[rows]))
+    rows, start, end = rows[order], start[order], end[order]
+    used, inverse = np.unique(step_of[rows], return_inverse=True)
+    code = np.array([names.code(str(number)) for number in used], np.int32)[inverse]
+    part = _merge(code.reshape(-1, 1), devices.plane[rows], step_of[rows], start, end)
+    return part.assign(stream=-1, kind=STEPS, plane=part["line"])
+
+
+def _op_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) -> NDArray[np.int32]:
+    codes = [names.code(*op) for op in zip(devices.op_names, devices.op_types, strict=True)]
+    return np.array([*codes, -1], np.int32)[devices.op_code[rows]].reshape(-1, 1)
+
+
+def _scope_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) -> NDArray[np.int32]:
+    return _table([[names.code(part) for part in name.split("/")[:-1]] for name in devices.op_names])[
+        devices.op_code[rows]
+    ]
+
+
+def _table(paths: list[list[int]]) -> NDArray[np.int32]:
+    """Paths of codes as a matrix, padded with -1; its last row, which is no path, is that of index -1."""
+    table = np.full((len(paths) + 1, max((len(p) for p in paths), default=0) or 1), -1, np.int32)
+    for row, path in enumerate(paths):
+        table[row, : len(path)] = path
+    return table
+
+
+def _xla_levels(
+    trace: Trace, devices: DeviceEvents, rows: NDArray[np.int64], names: _Names
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Those of the rows that XLA compiled, and the levels of their modules and of their ops."""
+    columns = [np.full(len(devices), -1, np.int64) for _ in range(3)]
+    owner, value = trace.ints("program_id")
+    texts: list[list[str]] = [[]]
+    row, found = devices.rows(owner)
+    columns[0][row] = value[found]
+    for column, stat in zip(columns[1:], ("hlo_module", "hlo_op"), strict=True):
+        owner, code, known = trace.strings(stat)
+        row, found = devices.rows(owner)
+        column[row] = code[found]
+        texts.append(known)
+    program, module, hlo_op = columns
+    rows = rows[(module[rows] >= 0) | (hlo_op[rows] >= 0)]
+
+    def levels(column: NDArray[np.int64], path: Callable[[int, int], list[int]]) -> NDArray[np.int32]:
+        pairs, inverse = np.unique(np.stack([program[rows], column[rows]]), axis=1, return_inverse=True)
+        return _table([path(number, index) if index >= 0 else [] for number, index in pairs.T.tolist()])[
+            inverse.ravel()
+        ]
+
+    def module_path(number: int, index: int) -> list[int]:
+        return [names.code(f"{texts[1][index]}({number})" if number >= 0 else texts[1][index])]
+
+    def op_path(number: int, index: int) -> list[int]:
+        return [names.code(part, program=number) for part in texts[2][index].split("::") if part]
+
+    return rows, levels(module, module_path), levels(hlo_op, op_path)
+
+
+def _is_stored(trace: Trace, events: pd.DataFrame) -> NDArray[np.bool_]:
+    """Events of lines that their plane has already."""
+    space = trace.space
+    present = {(int(plane), name) for plane, name in zip(space.line_plane, space.line_name, strict=True)}
+    has = {
+        (int(plane), kind)
+        for plane in np.unique(events["plane"])
+        for kind in events["kind"].unique()
+        if any((int(plane), name) in present for name in _STORED_AS.get(kind, (kind,)))
+    }
+    return np.fromiter((key in has for key in zip(events["plane"], events["kind"], strict=True)), bool, len(events))
