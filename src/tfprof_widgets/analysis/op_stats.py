@@ -137,16 +137,23 @@ class _Runs:
 
     def table(self, trace: Trace, names: _Names) -> pd.DataFrame:
         """Add the executions up by op."""
-        n = len(names)
+        times, total, own, eager = _sums(
+            self.code,
+            len(names),
+            self.times,
+            trace.duration_ps[self.event],
+            self.self_ps,
+            self.is_eager.astype(np.int64),
+        )
         table = pd.DataFrame(
             {
                 "host_or_device": HOST,
                 "type": names.types,
                 "name": names.names,
-                "occurrences": _sum(self.code, self.times, n),
-                "total_ps": _sum(self.code, trace.duration_ps[self.event], n),
-                "self_ps": _sum(self.code, self.self_ps, n),
-                "is_eager": _sum(self.code, self.is_eager.astype(np.int64), n) > 0,
+                "occurrences": times,
+                "total_ps": total,
+                "self_ps": own,
+                "is_eager": eager > 0,
                 "flops": 0.0,
                 "bytes": 0.0,
             }
@@ -367,16 +374,20 @@ def _device_rows(trace: Trace) -> pd.DataFrame:
     owner, value = trace.ints("program_id")
     row, found = devices.rows(owner)
     program[row] = value[found]
-    keys = np.stack([code, devices.plane[work], program[work], meta])
-    kernels, times = np.unique(keys, axis=1, return_counts=True)
-    first = np.flatnonzero(np.concatenate([[True], (np.diff(kernels[:3], axis=1) != 0).any(axis=0)]))
-    occurrences = _sum(kernels[0, first], np.maximum.reduceat(times, first), len(names))
+    keys = (code, devices.plane[work], program[work], meta)
+    order = np.lexsort(keys[::-1])
+    new = np.array([np.diff(key[order], prepend=key[order[0]] - 1) != 0 for key in keys])
+    kernel = np.flatnonzero(new.any(axis=0))
+    times = np.diff(kernel, append=len(order))
+    run = np.flatnonzero(new[:3, kernel].any(axis=0))
+    (occurrences,) = _sums(code[order[kernel[run]]], len(names), np.maximum.reduceat(times, run))
     if UNATTRIBUTED in names.names:
         at = names.code(UNATTRIBUTED, UNATTRIBUTED)
         occurrences[at] = np.count_nonzero(code == at)
 
     duration = trace.duration_ps[event]
-    total = _sum(code, duration, len(names))
+    eager = _device_eager(trace, devices)[work].astype(np.int64)
+    total, times_eager = _sums(code, len(names), duration, eager)
     table = pd.DataFrame(
         {
             "host_or_device": DEVICE,
@@ -385,7 +396,7 @@ def _device_rows(trace: Trace) -> pd.DataFrame:
             "occurrences": occurrences,
             "total_ps": total,
             "self_ps": total,
-            "is_eager": _sum(code, _device_eager(trace, devices)[work].astype(np.int64), len(names)) > 0,
+            "is_eager": times_eager > 0,
             "flops": np.bincount(code, _per_event(trace, "flops", event), len(names)),
             "bytes": np.bincount(code, _per_event(trace, "bytes_accessed", event), len(names)),
         }
@@ -431,15 +442,16 @@ def _per_event(trace: Trace, stat: str, event: NDArray[np.int64]) -> NDArray[np.
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
-def _sum(code: NDArray[np.int64], value: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Sums by code, exact in int64 (bincount would go through float64)."""
-    total = np.zeros(n, np.int64)
+def _sums(code: NDArray[np.int64], n: int, *values: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Sums of some columns by code, exact in int64 (bincount would go through float64)."""
+    totals = [np.zeros(n, np.int64) for _ in values]
     if len(code):
         order = np.argsort(code, kind="stable")
         sorted_code = code[order]
         first = np.flatnonzero(np.concatenate([[True], sorted_code[1:] != sorted_code[:-1]]))
-        total[sorted_code[first]] = np.add.reduceat(value[order], first)
-    return total
+        for total, value in zip(totals, values, strict=True):
+            total[sorted_code[first]] = np.add.reduceat(value[order], first)
+    return totals
 
 
 def _idle_row(side: str, idle_ps: int) -> pd.DataFrame:
