@@ -18,6 +18,7 @@ from .analysis.events import Trace, events_table
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_type, overview
 from .analysis.steps import Steps, find_steps
+from .analysis.timeline import timeline
 from .xspace import XSpace, XSpaceError, hosts, read
 from .xspace.logdir import Run, find_runs, host_name, newest_run, read_bytes
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
     from .views.colors import OpColors
+    from .views.spec import Tab
 
 _log = logging.getLogger(__name__)
 
@@ -168,17 +170,32 @@ class Report:
         from .display.payload import Payload
         from .views.op_stats import op_stats_tab
         from .views.overview import overview_tab
-        from .views.timeline import timeline_tab
 
         head = {"title": self.title, "facts": self._head_facts}
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, title, make in (
             ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
             ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
-            ("trace", "Trace", lambda: timeline_tab(payload, [host.trace for host in self.hosts], self.steps, self._colors)),
+            ("trace", "Trace", lambda: self._trace_tab(payload)),
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
+
+    def _trace_tab(self, payload: Payload) -> Tab:
+        from .views import spec
+        from .views.timeline import timeline_tab
+
+        tabs = [
+            timeline_tab(payload, timeline(host.trace, host.steps.table), self._colors, f"timeline_{index}")
+            for index, host in enumerate(self.hosts)
+        ]
+        if len(tabs) == 1:
+            return tabs[0]
+        cases = {
+            str(index): (host.trace.host, tab["items"])
+            for index, (host, tab) in enumerate(zip(self.hosts, tabs, strict=True))
+        }
+        return spec.tab("trace", "Trace", [spec.switch("trace_host", "Host", cases)])
 
     @cached_property
     def _colors(self) -> OpColors:
@@ -257,7 +274,7 @@ class Report:
         return written
 
 
-def _tab_or_error(tab_id: str, title: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:
     """Return a tab; one that cannot be made says so in its place, and the others are shown."""
     try:
         return make()
