@@ -41,7 +41,8 @@ def ops() -> pd.DataFrame:
     return pd.DataFrame(
         {
             "name": names,
-            "type": ["MatMul"] * (len(HOSTILE) + 1) + list(rng.choice(["MatMul", "Relu", "Conv2D", "IDLE"], N_ROWS - len(HOSTILE) - 1)),
+            "type": ["MatMul"] * (len(HOSTILE) + 1)
+            + list(rng.choice(["MatMul", "Relu", "Conv2D", "IDLE"], N_ROWS - len(HOSTILE) - 1)),
             "occurrences": rng.integers(1, 5000, N_ROWS),
             "total_time_us": time,
             "self_time_pct": 100 * time / time.sum() * 50,
@@ -69,7 +70,9 @@ def steps_figure() -> dict:
 def names_figure() -> dict:
     """Names from a profile in every place where BokehJS writes text."""
     source = ColumnDataSource({"name": HOSTILE, "value": list(range(1, len(HOSTILE) + 1))})
-    p = figure(height=320, y_range=HOSTILE, title=HOSTILE[1], x_axis_label=HOSTILE[1], y_axis_label=HOSTILE[2], name="names")
+    p = figure(
+        height=320, y_range=HOSTILE, title=HOSTILE[1], x_axis_label=HOSTILE[1], y_axis_label=HOSTILE[2], name="names"
+    )
     p.hbar("name", right="value", height=0.8, source=source)
     p.text(x="value", y="name", text="name", source=source)
     p.add_layout(Legend(items=[LegendItem(label=name, renderers=[]) for name in HOSTILE[:3]]), "above")
@@ -177,7 +180,9 @@ def static() -> str:
 @pytest.fixture(scope="session")
 def page_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(report_page(sample(), static(), "Sample </title><script>globalThis.pwned=1</script>"), encoding="utf-8")
+    path.write_text(
+        report_page(sample(), static(), "Sample </title><script>globalThis.pwned=1</script>"), encoding="utf-8"
+    )
     return path
 
 
@@ -205,7 +210,9 @@ def rows(page):
 
 
 def column(page, field):
-    return page.locator(f'[role=tabpanel]:not([hidden]) .tabulator-row:visible .tabulator-cell[tabulator-field="{field}"]')
+    return page.locator(
+        f'[role=tabpanel]:not([hidden]) .tabulator-row:visible .tabulator-cell[tabulator-field="{field}"]'
+    )
 
 
 def show_ops(page):
@@ -226,6 +233,43 @@ def test_without_scripts_the_summary_stays(browser, page_path):
     page.goto(page_path.as_uri())
     assert page.locator(".tfprof-static").is_visible()
     assert page.get_by_text(HOSTILE[0]).is_visible()
+    context.close()
+
+
+def test_a_page_that_has_a_module_loader_and_another_bokeh(browser, page_path):
+    context = browser.new_context()
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.add_init_script(
+        """
+        globalThis.other = globalThis.Bokeh = {version: "2.4.3", __bokeh__: true};
+        globalThis.define = Object.assign(() => { globalThis.swallowed = true; }, {amd: {}});
+        globalThis.require = () => { globalThis.swallowed = true; };
+        """
+    )
+    page.goto(page_path.as_uri())
+    page.locator("figure canvas").first.wait_for()
+    assert page.evaluate("Bokeh === other && Object.keys(other).join()") == "version,__bokeh__"
+    assert page.evaluate("globalThis.swallowed") is None
+    assert errors == []
+    context.close()
+
+
+def test_a_report_that_is_shown_twice(browser, page_path, tmp_path):
+    html = page_path.read_text(encoding="utf-8")
+    body = html[html.index("<body>") + 6 : html.index("</body>")]
+    twice = tmp_path / "twice.html"
+    twice.write_text(html.replace("</body>", f"{body}</body>"), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(twice.as_uri())
+    page.locator("figure canvas").nth(1).wait_for()
+    assert page.locator(".tfprof-app").count() == 2
+    assert page.evaluate("Object.keys(__tfprof_apps).length") == 1
+    # Each has its own tabs.
+    page.get_by_role("tab", name="Names").first.click()
+    assert page.locator("[role=tab][aria-selected=true]").all_inner_texts() == ["Names", "Overview"]
     context.close()
 
 
@@ -281,8 +325,7 @@ def test_csv_without_a_kernel(page):
     with page.expect_download() as info:
         page.get_by_role("button", name="CSV of these").click()
     assert info.value.suggested_filename == "ops.csv"
-    with open(info.value.path(), encoding="utf-8", newline="") as file:
-        saved = list(csv.DictReader(io.StringIO(file.read())))
+    saved = list(csv.DictReader(io.StringIO(info.value.path().read_bytes().decode())))
     expected = data[data.type == "Relu"]
     assert len(saved) == len(expected)
     with page.expect_download() as info:

@@ -31,10 +31,10 @@ function legend(facts: Fact[]): HTMLElement {
     { class: "tfprof-legend" },
     ...facts.map((fact) => {
       const [start, end] = splitMiddle(fact.label);
-      const name = h("span", { class: "tfprof-name" }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null);
+      const name = h("span", { class: "tfprof-name", title: end ? fact.label : null }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null);
       return h(
         "div",
-        { class: "tfprof-fact", title: fact.hint ?? (end ? fact.label : null) },
+        { class: "tfprof-fact", title: fact.hint },
         h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : name),
         h("dd", {}, formatPlain(fact.value)),
       );

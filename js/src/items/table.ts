@@ -127,7 +127,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
       headerSortStartingDir: numeric ? "desc" : "asc",
       sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
       formatter: (cell: CellComponent) => cellContent(cell.getValue(), column, largest),
-      minWidth: column.width ?? (numeric ? 98 : column.kind === "bool" ? 64 : 120),
+      minWidth: column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180),
       ...(column.width !== undefined ? { width: column.width } : {}),
       widthGrow: numeric || column.kind === "bool" ? 1 : 3,
     };

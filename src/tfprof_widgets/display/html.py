@@ -95,8 +95,8 @@ def report_page(payload: Payload, static_html: str, title: str) -> str:
     title : str
         The document's title: plain text.
     """
-    report = _root(payload, static_html, _PAGE_HINT)
-    return _PAGE.replace("@TITLE@", escape(title)).replace("@REPORT@", report)
+    head, tail = _PAGE.split("@REPORT@")
+    return head.replace("@TITLE@", escape(title)) + _root(payload, static_html, _PAGE_HINT) + tail
 
 
 def _root(payload: Payload, static_html: str, hint: str) -> str:

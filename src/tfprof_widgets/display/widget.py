@@ -52,4 +52,3 @@ class LinkWidget(_Linked):
 
     def __init__(self, report_id: str, **kwargs: Any) -> None:
         super().__init__(report_id=report_id, **kwargs)
-

@@ -1,0 +1,79 @@
+"""The summary where no script runs."""
+
+from __future__ import annotations
+
+import re
+
+from tfprof_widgets.display.static_summary import Facts, Notes, SmallTable, to_html, to_text
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+BLOCKS = [
+    Facts([("Steps", 64), ("Captured", 1.844), ("Device", "CPU"), ("Eager", False), ("Peak", None)]),
+    SmallTable(
+        ["Operation", "Time (ms)", "Share"],
+        [["MatMul\nx", 1234.5678, "41 %"], [HOSTILE, float("nan"), "1 %"]],
+        title="Top ops",
+        note="2 of 57 operations",
+        digits=1,
+    ),
+    Notes(["The first step was left out.", HOSTILE], title="Notes"),
+]
+
+
+def test_html_escapes_every_text():
+    html = to_html(
+        HOSTILE, [*BLOCKS, Facts([(HOSTILE, HOSTILE)], title=HOSTILE), SmallTable([HOSTILE], [], note=HOSTILE)]
+    )
+    assert "<img" not in html
+    assert html.count("&lt;img") == 8
+
+
+def test_html_keeps_to_what_sanitizers_leave():
+    html = to_html("Summary", BLOCKS)
+    assert set(re.findall(r"<(\w+)", html)) <= {
+        "p",
+        "strong",
+        "small",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "ul",
+        "li",
+    }
+    assert set(re.findall(r' (\w+)="', html)) == {"align"}
+
+
+def test_html_numbers_stand_right_and_text_left():
+    html = to_html("", BLOCKS)
+    assert '<td align="left">MatMul x</td><td align="right">1,234.6</td><td align="left">41 %</td>' in html
+    assert '<td align="right">–</td>' in html
+
+
+def test_text_has_the_same_in_aligned_columns():
+    assert to_text("Summary", BLOCKS).splitlines() == [
+        "Summary",
+        "",
+        "Steps     64",
+        "Captured  1.84",
+        "Device    CPU",
+        "Eager     no",
+        "Peak      –",
+        "",
+        "Top ops",
+        "Operation                     Time (ms)  Share",
+        "MatMul x                        1,234.6  41 %",
+        f"{HOSTILE}          –  1 %",
+        "2 of 57 operations",
+        "",
+        "Notes",
+        "- The first step was left out.",
+        f"- {HOSTILE}",
+    ]
+
+
+def test_an_empty_table_keeps_its_headers():
+    assert to_text("", [SmallTable(["A", "B"], [])]) == "A  B"
+    assert "<th" in to_html("", [SmallTable(["A"], [])])
