@@ -37,7 +37,14 @@ _BACKWARD: list[tuple[str, str, float, int, str, str]] = [
     (f"{_TAPE}/dense_1_2/MatMul/MatMul_1", "_MklMatMul", 14, 2_560, "[64,10]", ""),
     (f"{_TAPE}/dense_1/MatMul/MatMul", "_MklMatMul", 240, 692_224, "[2704,64]", ""),
     (f"{_TAPE}/max_pooling2d_1/MaxPool2d/MaxPoolGrad", "_MklNativeMaxPoolGrad", 330, 2_768_896, "[64,26,26,16]", ""),
-    (f"{_TAPE}/conv2d_1/convolution/Conv2DBackpropFilter", "_MklNativeConv2DBackpropFilter", 410, 640, "[3,3,1,16]", ""),
+    (
+        f"{_TAPE}/conv2d_1/convolution/Conv2DBackpropFilter",
+        "_MklNativeConv2DBackpropFilter",
+        410,
+        640,
+        "[3,3,1,16]",
+        "",
+    ),
 ]
 _DATASET_TYPES = {"shapes": "[?,28,28,1] [?]", "types": "float int64"}
 
@@ -170,7 +177,13 @@ def cpu_fit_capture(
 
 
 def _threads(
-    plane: Plane, random: np.random.Generator, bookkeeping: bool, slow_input_us: float, variables: int, elements: int, first_count: int
+    plane: Plane,
+    random: np.random.Generator,
+    bookkeeping: bool,
+    slow_input_us: float,
+    variables: int,
+    elements: int,
+    first_count: int,
 ) -> _Fit:
     def thread(name: str) -> Thread:
         ident = int(random.integers(-(2**62), 2**62))
@@ -211,13 +224,18 @@ def _eager(run: _Fit, op: str, us: float) -> None:
 
 def _start_epoch(run: _Fit, epoch: int) -> dict[str, int]:
     """Make an iterator: ids of its stages."""
-    with run.python.wait(400_000).span("TFE_Py_FastPathExecute_C"), run.python.wait(5_000).span(
-        "EagerExecute", eager_op="MakeIterator", is_func=0
-    ), run.python.wait(1_000).span("EagerLocalExecute: MakeIterator"):
+    with (
+        run.python.wait(400_000).span("TFE_Py_FastPathExecute_C"),
+        run.python.wait(5_000).span("EagerExecute", eager_op="MakeIterator", is_func=0),
+        run.python.wait(1_000).span("EagerLocalExecute: MakeIterator"),
+    ):
         for stage in ("Prefetch", "ParallelMapV2", "Shuffle", "TensorSlice")[: 4 if epoch == 0 else 3]:
             run.python.leaf(f"MakeIterator::{stage}Dataset", 40_000)
     run.python.wait(100_000)
-    return {name: int(run.random.integers(2**62, 2**64 - 1, dtype=np.uint64)) for name in ("root", "prefetch", "batch", "shuffle", "slice")}
+    return {
+        name: int(run.random.integers(2**62, 2**64 - 1, dtype=np.uint64))
+        for name in ("root", "prefetch", "batch", "shuffle", "slice")
+    }
 
 
 def _end_of_data(run: _Fit) -> None:
@@ -246,9 +264,11 @@ def _call(run: _Fit, ids: dict[str, int], tracing: bool, training: bool) -> None
         if tracing:
             with python.wait(500_000).span("tf.function-graph_building"):
                 python.wait(80_000_000)
-        with python.wait(200_000).span("TFE_Py_ExecuteCancelable"), python.wait(15_000).span(
-            "EagerExecute", eager_op=function, is_func=1
-        ), python.wait(500).span(f"EagerLocalExecute: {function}"):
+        with (
+            python.wait(200_000).span("TFE_Py_ExecuteCancelable"),
+            python.wait(15_000).span("EagerExecute", eager_op=function, is_func=1),
+            python.wait(500).span(f"EagerLocalExecute: {function}"),
+        ):
             python.wait(700).leaf("EagerCopyToDevice", 12_000)
             python.wait(2_000).leaf("ValidateInputTypeAndPlacement", 700)
             with python.wait(300).span("EagerKernelExecute"), python.wait(500).span("KernelAndDeviceFunc::Run"):

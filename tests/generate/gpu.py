@@ -172,7 +172,11 @@ def gpu_capture(
     start_ns = 500_000 + round(skew_us * 1000)
     host = space.plane("/host:CPU")
     python = Thread(host.line("python3", id=1_630_881_670, timestamp_ns=237_916), random, start_ns)
-    get_next = Thread(host.line("tf_data_iterator_get_next_as_optional/996270379", id=996_270_379, timestamp_ns=237_916), random, start_ns)
+    get_next = Thread(
+        host.line("tf_data_iterator_get_next_as_optional/996270379", id=996_270_379, timestamp_ns=237_916),
+        random,
+        start_ns,
+    )
     gpus = [_device(space, host, run, index, devices > 1, start_ns) for index in range(devices)]
     for step in range(steps):
         _step(run, python, get_next, gpus, step, marks, layers, input_us, launch_us)
@@ -182,11 +186,16 @@ def gpu_capture(
     host.display_ops()
     if dialect != "old":
         end_ns = max([python.now_ns, *(gpu.to_host.now_ns for gpu in gpus)])
-        space.plane("Task Environment", stats={"profile_start_time": EPOCH_NS, "profile_stop_time": EPOCH_NS + end_ns + 1_000_000})
+        space.plane(
+            "Task Environment",
+            stats={"profile_start_time": EPOCH_NS, "profile_stop_time": EPOCH_NS + end_ns + 1_000_000},
+        )
     return space
 
 
-def pod_captures(hosts: int = 2, devices: int = 2, steps: int = 8, *, slow_host: int = -1, seed: int = 0, **more: Any) -> list[Space]:
+def pod_captures(
+    hosts: int = 2, devices: int = 2, steps: int = 8, *, slow_host: int = -1, seed: int = 0, **more: Any
+) -> list[Space]:
     """Generate one profile a host, whose clocks differ by milliseconds; one host may be a straggler.
 
     Parameters
@@ -214,7 +223,9 @@ def _device(space: Space, host: Plane, run: _Run, index: int, several: bool, sta
     plane = space.plane(f"/device:GPU:{index}", id=index, stats=_CAPABILITIES[run.dialect])
 
     def stream(number: int, kinds: str) -> Thread:
-        line: Line = plane.line(f"Stream #{number}({kinds})", id=number, timestamp_ns=245_747, display_id=0 if old else number)
+        line: Line = plane.line(
+            f"Stream #{number}({kinds})", id=number, timestamp_ns=245_747, display_id=0 if old else number
+        )
         return Thread(line, run.random, start_ns)
 
     ident = 1_105_654_971 + 7 * index
@@ -231,17 +242,29 @@ def _device(space: Space, host: Plane, run: _Run, index: int, several: bool, sta
 
 
 def _step(
-    run: _Run, python: Thread, get_next: Thread, gpus: list[_Device], step: int, marks: str, layers: int, input_us: float, launch_us: float
+    run: _Run,
+    python: Thread,
+    get_next: Thread,
+    gpus: list[_Device],
+    step: int,
+    marks: str,
+    layers: int,
+    input_us: float,
+    launch_us: float,
 ) -> None:
     step_id = int(run.random.integers(-(2**63), 2**63 - 1))
     context = int(run.random.integers(0, 2**64 - 1, dtype=np.uint64))
     group = run.group(step)
     kind = 1 if run.dialect == "old" else 2
-    eager: dict[str, Any] = {} if run.dialect == "old" else {"eager_op": "__inference_train_function_1047", "is_func": 1}
+    eager: dict[str, Any] = (
+        {} if run.dialect == "old" else {"eager_op": "__inference_train_function_1047", "is_func": 1}
+    )
     with python.wait(150_000).span(marks or "train_step", group, **({"step_num": step, "_r": 1} if marks else {})):
         with (
             python.wait(20_000).span("train_function", group, tf_function_call="notTraced-nonXla", tracing_count=2),
-            python.wait(80_000).span("EagerExecute" if eager else "EagerExecute: __inference_train_function_1047", {**group, **eager}),
+            python.wait(80_000).span(
+                "EagerExecute" if eager else "EagerExecute: __inference_train_function_1047", {**group, **eager}
+            ),
             python.wait(3_000).span("EagerKernelExecute", group),
         ):
             python.wait(5_000).leaf("FunctionRun", 20_000, group, id=step_id, _r=1, _pt=kind, _p=context)
@@ -276,7 +299,9 @@ def _launch_model(run: _Run, gpu: _Device, step: int, step_id: int, layers: int,
     size = 64 * 224 * 224 * 3 * 2
     with host.wait(2_000).span("IteratorGetNext/_3:_Send", group):
         if run.allocations:
-            gpu.held.append(gpu.memory.allocate(host, size, "SameWorkerRecvDone", 0, "[64,224,224,3]", 19, "dynamic", **group))
+            gpu.held.append(
+                gpu.memory.allocate(host, size, "SameWorkerRecvDone", 0, "[64,224,224,3]", 19, "dynamic", **group)
+            )
         _copy(run, gpu, gpu.to_device, "MemcpyH2D", size, "IteratorGetNext/_3:_Send", step, launch_us)
     gpu.compute.wait_until(gpu.to_device.now_ns)
     for layer in range(layers):
@@ -285,9 +310,15 @@ def _launch_model(run: _Run, gpu: _Device, step: int, step_id: int, layers: int,
             with host.wait(1_500).span(f"{named.op}:{named.type}", group, **({"is_eager": 0} if run.grouped else {})):
                 temporary = 0
                 if run.allocations and named.output_bytes:
-                    gpu.held.append(gpu.memory.allocate(host.wait(800), named.output_bytes, named.op, step_id, "[64,112,112,64]", 19, **group))
+                    gpu.held.append(
+                        gpu.memory.allocate(
+                            host.wait(800), named.output_bytes, named.op, step_id, "[64,112,112,64]", 19, **group
+                        )
+                    )
                 if run.allocations and named.temporary_bytes:
-                    temporary = gpu.memory.allocate(host.wait(500), named.temporary_bytes, named.op, step_id, "[]", 4, "temp", **group)
+                    temporary = gpu.memory.allocate(
+                        host.wait(500), named.temporary_bytes, named.op, step_id, "[]", 4, "temp", **group
+                    )
                 if named.type == "SparseSoftmaxCrossEntropyWithLogits":
                     _memset(run, gpu, named, step, launch_us)
                 _launch(run, gpu, gpu.compute, named, step, launch_us)
@@ -298,7 +329,17 @@ def _launch_model(run: _Run, gpu: _Device, step: int, step_id: int, layers: int,
 def _all_reduce(run: _Run, gpus: list[_Device], step: int, launch_us: float) -> None:
     """Sum the gradients: a kernel on every device, all at once."""
     ready = max(gpu.compute.now_ns for gpu in gpus) + 5_000
-    op = Kernel("CollectiveReduceV2", "CollectiveReduceV2", "ncclKernel_AllReduce_RING_LL_Sum_half(ncclWorkElem)", 180, 96, 1_024, "4,1,1", "512,1,1", "(half[1000])")
+    op = Kernel(
+        "CollectiveReduceV2",
+        "CollectiveReduceV2",
+        "ncclKernel_AllReduce_RING_LL_Sum_half(ncclWorkElem)",
+        180,
+        96,
+        1_024,
+        "4,1,1",
+        "512,1,1",
+        "(half[1000])",
+    )
     for gpu in gpus:
         assert gpu.collective is not None
         gpu.collective.wait_until(ready)
@@ -329,10 +370,17 @@ def _launch(run: _Run, gpu: _Device, stream: Thread, kernel: Kernel, step: int, 
     name = f"{kernel.name}.kd" if amd else kernel.name
     call: dict[str, Any] = {"correlation_id": run.correlation}
     if old:  # that collector wrote what lay in memory
-        call |= {"context_id": f"$${gpu.index + 1}", "kernel_details": Text("regs:17179869185 shm:7 grid:1,210453397508,0 block:0,0,0")}
+        call |= {
+            "context_id": f"$${gpu.index + 1}",
+            "kernel_details": Text("regs:17179869185 shm:7 grid:1,210453397508,0 block:0,0,0"),
+        }
     else:
         call["device_id"] = gpu.index
-    gpu.launcher.wait(300).leaf(name if old else "hipModuleLaunchKernel" if amd else "cuLaunchKernel", launch_us * 1000, {**call, **run.group(step)})
+    gpu.launcher.wait(300).leaf(
+        name if old else "hipModuleLaunchKernel" if amd else "cuLaunchKernel",
+        launch_us * 1000,
+        {**call, **run.group(step)},
+    )
 
     details = {
         "old": f"regs:{kernel.registers} shm:{kernel.shared_bytes} grid:{kernel.grid} block:{kernel.block}",
@@ -341,7 +389,11 @@ def _launch(run: _Run, gpu: _Device, stream: Thread, kernel: Kernel, step: int, 
         "amd": f" grid:{kernel.grid} block:{kernel.block} private_mem:0 group_mem:{kernel.shared_bytes} occ_pct:0",
     }[run.dialect]
     full_name = f"{kernel.op}:{kernel.type}"
-    stats = {"correlation_id": run.correlation, "kernel_details": Text(details), **_attribution(run, full_name, kernel.shape)}
+    stats = {
+        "correlation_id": run.correlation,
+        "kernel_details": Text(details),
+        **_attribution(run, full_name, kernel.shape),
+    }
     _on_device(run, gpu, stream, name, kernel.us, full_name, step, stats)
 
 
@@ -349,18 +401,32 @@ def _attribution(run: _Run, full_name: str, shape: str) -> dict[str, Any]:
     if run.xla:
         op, _, kind = full_name.partition(":")
         fusion = f"loop_{kind.lower()}_fusion"
-        return {"tf_op": "XlaModule:", "name": f"{op}:{kind}", "hlo_op": fusion, "hlo_module": "a_inference_train_function_1047", "program_id": 15}
+        return {
+            "tf_op": "XlaModule:",
+            "name": f"{op}:{kind}",
+            "hlo_op": fusion,
+            "hlo_module": "a_inference_train_function_1047",
+            "program_id": 15,
+        }
     if run.attribution == "tf_op":
         return {"tf_op": full_name, "shape": shape} if shape else {"tf_op": full_name}
     if run.attribution == "annotation":
-        return {"annotation": f"{full_name}#shape={shape}#" if shape else full_name, "level 0": full_name, "shape": shape}
+        return {
+            "annotation": f"{full_name}#shape={shape}#" if shape else full_name,
+            "level 0": full_name,
+            "shape": shape,
+        }
     return {}
 
 
-def _copy(run: _Run, gpu: _Device, stream: Thread, name: str, size: int, full_name: str, step: int, launch_us: float) -> None:
+def _copy(
+    run: _Run, gpu: _Device, stream: Thread, name: str, size: int, full_name: str, step: int, launch_us: float
+) -> None:
     run.correlation += 1
     to_device = name == "MemcpyH2D"
-    call = {"current": "cuMemcpyHtoDAsync" if to_device else "cuMemcpyDtoHAsync", "amd": "hipMemcpyAsync"}.get(run.dialect, name)
+    call = {"current": "cuMemcpyHtoDAsync" if to_device else "cuMemcpyDtoHAsync", "amd": "hipMemcpyAsync"}.get(
+        run.dialect, name
+    )
     gpu.launcher.wait(300).leaf(call, launch_us * 2000, {"correlation_id": run.correlation, **run.group(step)})
     kinds = "kind_src:pinned kind_dst:device" if to_device else "kind_src:device kind_dst:pageable"
     details = {
@@ -382,7 +448,9 @@ def _memset(run: _Run, gpu: _Device, kernel: Kernel, step: int, launch_us: float
     _on_device(run, gpu, gpu.compute, "Memset", 2, "", step, stats)
 
 
-def _on_device(run: _Run, gpu: _Device, stream: Thread, name: str, us: float, op: str, step: int, stats: dict[str, Any]) -> None:
+def _on_device(
+    run: _Run, gpu: _Device, stream: Thread, name: str, us: float, op: str, step: int, stats: dict[str, Any]
+) -> None:
     """Run on a stream, some microseconds after the launch or when the stream is free."""
     stream.wait_until(gpu.launcher.now_ns + 4_000).wait(900)
     start = stream.now_ns

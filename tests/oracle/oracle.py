@@ -21,8 +21,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # Real captures that XProf can open, without and with devices.
-CPU_CAPTURES = ("cpu_fit", "cpu_loop", "tb", "py", "eager", "keras2_fit", "keras2_graph", "keras2_eager", "raw_tf", "macos_old")
-GPU_CAPTURES = ("t4_fit", "t4_fit_2", "t4_fit_3", "gpu_w0", "windows_no_cupti", "jax_mi300", "jax_mi300_gemm", "jax_mi300_old")
+CPU_CAPTURES = (
+    "cpu_fit",
+    "cpu_loop",
+    "tb",
+    "py",
+    "eager",
+    "keras2_fit",
+    "keras2_graph",
+    "keras2_eager",
+    "raw_tf",
+    "macos_old",
+)
+GPU_CAPTURES = (
+    "t4_fit",
+    "t4_fit_2",
+    "t4_fit_3",
+    "gpu_w0",
+    "windows_no_cupti",
+    "jax_mi300",
+    "jax_mi300_gemm",
+    "jax_mi300_old",
+)
 CAPTURES = CPU_CAPTURES + GPU_CAPTURES
 
 _PARAMS = {"use_saved_result": False, "graph_viewer_options": {}, "trace_viewer_options": {}}

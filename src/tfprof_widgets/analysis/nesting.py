@@ -81,6 +81,8 @@ def nest(
     n = len(line)
     start, end = disjoint_times(line, start_ps, start_ps + duration_ps)
     solid = duration_ps > 0
+    if not solid.any():  # nothing encloses anything
+        return np.zeros(n, np.int32), np.full(n, -1, np.int32), start_ps + duration_ps
     every = bool(solid.all())
     solid_at = np.arange(n) if every else np.flatnonzero(solid)
     s_start, s_end = (start, end) if every else (start[solid_at], end[solid_at])
@@ -108,7 +110,15 @@ def nest(
         parent[solid_at] = np.where(s_parent >= 0, solid_at[s_parent], -1)
         parent[at] = np.where(found >= 0, solid_at[found], -1)
         effective[solid_at] = s_effective
-    return depth.astype(np.int32), parent.astype(np.int32), effective - (start - start_ps)
+    # Back to the events' own times: a cut end is the end of an event that encloses it.
+    end_ps = start_ps + duration_ps
+    cut = np.flatnonzero(effective != end)
+    effective_ps = end_ps
+    if len(cut):
+        by_end = np.argsort(end, kind="stable")
+        effective_ps = end_ps.copy()
+        effective_ps[cut] = end_ps[by_end[np.searchsorted(end[by_end], effective[cut])]]
+    return depth.astype(np.int32), parent.astype(np.int32), effective_ps
 
 
 def child_sum(parent: NDArray[np.int32], value: NDArray[np.int64]) -> NDArray[np.int64]:
