@@ -83,8 +83,10 @@ export interface Column {
   /** Digits after the point. */
   digits?: number;
   unit?: string;
-  /** Pixels. */
+  /** Pixels, whatever the window's width. */
   width?: number;
+  /** Pixels, and more where there is room. */
+  min_width?: number;
   hint?: string;
 }
 
@@ -138,6 +140,9 @@ export interface TimelineItem {
   title?: string;
   /** Names of the payload's tables. */
   events: string;
+  /** Thread-pool bookkeeping, unpacked when it is asked for. */
+  hidden?: string | null;
+  hidden_count?: number;
   tracks: string;
   names: string;
   /** The Bokeh figure that the timeline fills. */
@@ -147,6 +152,10 @@ export interface TimelineItem {
   /** Length of the whole trace. */
   span_ps: number;
   sections: TimelineSection[];
+  /** Planes with nothing to draw. */
+  empty_planes?: string[];
+  /** What the timeline shows, in words. */
+  alt?: string;
 }
 
 export type Item = TextItem | FactsItem | FigureItem | TableItem | RowItem | SwitchItem | TimelineItem;
