@@ -1,0 +1,61 @@
+/** The pane below the timeline: the selected event, or what a selected box sums up to. Names go in as text only. */
+
+import { h } from "../dom";
+import type { Names } from "./data";
+import type { Summary } from "./query";
+import { formatDuration } from "./ticks";
+
+export interface Field {
+  label: string;
+  value: string;
+}
+
+export interface Action {
+  label: string;
+  hint?: string;
+  run(): void;
+}
+
+/** Rows of the table; how many there are is said. */
+const MOST_ROWS = 200;
+
+export class Details {
+  readonly element = h("div", { class: "tl-details", hidden: true, role: "region", "aria-label": "Details of the selection" });
+
+  clear(): void {
+    this.element.hidden = true;
+    this.element.replaceChildren();
+  }
+
+  showEvent(title: string, fields: readonly Field[], actions: readonly Action[]): void {
+    const list = h("dl", {});
+    for (const { label, value } of fields) list.append(h("dt", {}, label), h("dd", {}, value));
+    this.element.replaceChildren(h("h5", {}, title), list, this.actions(actions));
+    this.element.hidden = false;
+  }
+
+  showSummary(title: string, rows: readonly Summary[], names: Names, unitPs: number, choose: (name: number) => void, actions: readonly Action[]): void {
+    const time = (ticks: number) => formatDuration(ticks * unitPs);
+    const body = h("tbody", {});
+    for (const row of rows.slice(0, MOST_ROWS)) {
+      const link = h("button", { type: "button", title: names.name[row.name]! }, names.name[row.name]!);
+      link.addEventListener("click", () => choose(row.name));
+      const cells = [row.count.toLocaleString("en-US"), time(row.total), time(row.self), time(row.total / row.count), time(row.min), time(row.max)];
+      body.append(h("tr", {}, h("td", {}, link), ...cells.map((cell) => h("td", {}, cell))));
+    }
+    const head = ["Name", "Count", "Total", "Self", "Mean", "Min", "Max"].map((text) => h("th", { scope: "col" }, text));
+    const more = rows.length > MOST_ROWS ? ` · ${MOST_ROWS} of ${rows.length.toLocaleString("en-US")} names` : "";
+    this.element.replaceChildren(h("h5", {}, title + more), this.actions(actions), h("table", {}, h("thead", {}, h("tr", {}, ...head)), body));
+    this.element.hidden = false;
+  }
+
+  private actions(actions: readonly Action[]): HTMLElement {
+    const row = h("div", { class: "tl-actions" });
+    for (const action of actions) {
+      const button = h("button", { type: "button", title: action.hint }, action.label);
+      button.addEventListener("click", action.run);
+      row.append(button);
+    }
+    return row;
+  }
+}

@@ -1,0 +1,15 @@
+/** The trace timeline's item. */
+
+import type { Context, Mounted, TimelineItem } from "../types";
+import { decodeEvents, decodeNames, decodeTracks } from "./data";
+import { Timeline } from "./timeline";
+
+export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: Context): Promise<Mounted> {
+  const [events, trackTable, nameTable] = await Promise.all([ctx.table(item.events), ctx.table(item.tracks), ctx.table(item.names)]);
+  const tracks = decodeTracks(trackTable);
+  const names = decodeNames(nameTable);
+  const shown = decodeEvents(events, tracks.filter((track) => !track.hidden));
+  const timeline = new Timeline(host, item, ctx, tracks, names, shown);
+  await timeline.start();
+  return timeline;
+}

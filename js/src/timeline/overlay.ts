@@ -1,0 +1,62 @@
+/** What lies over the canvas: outlines of events, the box being dragged, marked ranges. Positions are pixels of the frame. */
+
+import { h } from "../dom";
+
+export interface Rect {
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+export interface MarkedRange {
+  left: number;
+  right: number;
+  label: string;
+}
+
+export class Overlay {
+  readonly element = h("div", { class: "tl-over", "data-tool": "pan" });
+  private readonly hover = h("div", { class: "tl-outline", hidden: true });
+  private readonly selected = h("div", { class: "tl-outline tl-selected", hidden: true });
+  private readonly drag = h("div", { class: "tl-drag", hidden: true });
+  private readonly ranges = h("div", {});
+
+  constructor() {
+    this.element.append(this.ranges, this.hover, this.selected, this.drag);
+  }
+
+  private put(element: HTMLElement, rect: Rect | null): void {
+    element.hidden = rect === null;
+    if (rect === null) return;
+    element.style.left = `${rect.left}px`;
+    element.style.top = `${rect.top}px`;
+    element.style.width = `${Math.max(0, rect.right - rect.left)}px`;
+    element.style.height = `${Math.max(0, rect.bottom - rect.top)}px`;
+  }
+
+  showHover(rect: Rect | null): void {
+    this.put(this.hover, rect);
+  }
+
+  showSelected(rect: Rect | null): void {
+    this.put(this.selected, rect);
+  }
+
+  showDrag(rect: Rect | null): void {
+    this.put(this.drag, rect);
+  }
+
+  showRanges(ranges: readonly MarkedRange[]): void {
+    while (this.ranges.children.length > ranges.length) this.ranges.lastElementChild!.remove();
+    while (this.ranges.children.length < ranges.length) this.ranges.append(h("div", { class: "tl-range" }, h("span")));
+    ranges.forEach((range, i) => {
+      const element = this.ranges.children[i] as HTMLElement;
+      element.style.left = `${range.left}px`;
+      element.style.width = `${Math.max(1, range.right - range.left)}px`;
+      const label = element.firstElementChild as HTMLElement;
+      if (label.textContent !== range.label) label.textContent = range.label;
+      label.style.top = `${2 + i * 18}px`;
+    });
+  }
+}

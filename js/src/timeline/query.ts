@@ -1,0 +1,191 @@
+/** Questions about events: what lies where, its self time, what a part of the trace sums up to. */
+
+import type { Store, Track } from "./data";
+import type { Marks } from "./lod";
+
+export interface Place {
+  store: Store;
+  /** In the store. */
+  lane: number;
+  event: number;
+}
+
+/** The event of a lane at `time`, or the nearest one within `reach` ticks; -1 if there is none. */
+export function eventAt(store: Store, lane: number, time: number, reach: number): number {
+  const first = store.laneFirst[lane]!;
+  const last = store.laneFirst[lane + 1]!;
+  const next = store.firstStart(time, first, last);
+  let best = -1;
+  let distance = reach;
+  for (const event of [next - 1, next]) {
+    if (event < first || event >= last) continue;
+    const away = Math.max(0, store.start[event]! - time, time - store.end[event]!);
+    if (away < distance || (away === 0 && best < 0)) {
+      best = event;
+      distance = away;
+    }
+  }
+  return best;
+}
+
+/** An event's duration less that of its direct children, which lie in the lane below it. Null where events overlap, so that it has no children to speak of. */
+export function selfTime(place: Place, track: Track): number | null {
+  const { store, lane, event } = place;
+  const length = store.duration(event);
+  if (lane + 1 >= track.lane + track.lanes) return length;
+  const first = store.laneFirst[lane + 1]!;
+  const last = store.laneFirst[lane + 2]!;
+  const [start, end] = [store.start[event]!, store.end[event]!];
+  const from = store.firstStart(start, first, last);
+  if (from > first && store.end[from - 1]! > start && store.duration(from - 1) > 0) return null;
+  const to = store.firstStart(end, from, last);
+  let inside = store.total[to]! - store.total[from]!;
+  // XProf's rule: the end of the outer event closes the inner one too.
+  if (to > from) inside -= Math.max(0, store.end[to - 1]! - end);
+  return length - inside;
+}
+
+export interface Summary {
+  name: number;
+  count: number;
+  total: number;
+  self: number;
+  min: number;
+  max: number;
+}
+
+/** What the events that touch `[start, end]` in some lanes sum up to, by name; the most total time first. Whole events, not cut at the edges. */
+export function summarize(lanes: readonly { store: Store; lane: number; track: Track }[], start: number, end: number): Summary[] {
+  const byName = new Map<number, Summary>();
+  for (const { store, lane, track } of lanes) {
+    const first = store.laneFirst[lane]!;
+    const last = store.laneFirst[lane + 1]!;
+    const from = store.firstEnd(start, first, last);
+    let child = lane + 1 < track.lane + track.lanes ? store.laneFirst[lane + 1]! : -1;
+    const lastChild = child < 0 ? -1 : store.laneFirst[lane + 2]!;
+    if (child >= 0 && from < last) child = store.firstStart(store.start[from]!, child, lastChild);
+    for (let i = from; i < last && store.start[i]! <= end; i++) {
+      const length = store.duration(i);
+      let self = length;
+      while (child >= 0 && child < lastChild && store.start[child]! < store.end[i]!) {
+        if (store.start[child]! >= store.start[i]!) self -= Math.min(store.end[child]!, store.end[i]!) - store.start[child]!;
+        child++;
+      }
+      const name = store.name[i]!;
+      const row = byName.get(name);
+      if (row === undefined) byName.set(name, { name, count: 1, total: length, self, min: length, max: length });
+      else {
+        row.count++;
+        row.total += length;
+        row.self += self;
+        if (length < row.min) row.min = length;
+        if (length > row.max) row.max = length;
+      }
+    }
+  }
+  return [...byName.values()].sort((a, b) => b.total - a.total || b.count - a.count);
+}
+
+// ---- search -----------------------------------------------------------------------------------------------------
+
+/** Which names a search finds: text in either case, or a regular expression. Throws on a bad one. */
+export function matchNames(names: { name: string[]; short: string[]; role: string[] }, wanted: string, regex: boolean): Uint8Array {
+  const found = new Uint8Array(names.name.length);
+  if (wanted === "") return found;
+  const lower = wanted.toLowerCase();
+  const pattern = regex ? new RegExp(wanted, "i") : null;
+  const hit = (text: string) => (pattern === null ? text.toLowerCase().includes(lower) : pattern.test(text));
+  for (let i = 0; i < found.length; i++) {
+    // Steps are no events of the trace: they would be counted twice.
+    if (names.role[i] !== "step" && hit(names.name[i]!)) found[i] = 1;
+  }
+  return found;
+}
+
+export interface Hits {
+  count: number;
+  /** Ticks, of all of them together. */
+  total: number;
+  marks: Map<Store, Marks>;
+}
+
+export function findHits(stores: readonly Store[], found: Uint8Array): Hits {
+  const hits: Hits = { count: 0, total: 0, marks: new Map() };
+  for (const store of stores) {
+    const before = new Int32Array(store.n + 1);
+    const { name, start, end } = store;
+    let count = 0;
+    let total = 0;
+    for (let i = 0; i < name.length; i++) {
+      if (found[name[i]!] === 1) {
+        count++;
+        total += end[i]! - start[i]!;
+      }
+      before[i + 1] = count;
+    }
+    hits.count += count;
+    hits.total += total;
+    hits.marks.set(store, { before });
+  }
+  return hits;
+}
+
+/** First index in `(from, high]` with more than `count` hits before it, less one: the next hit at or after `from`. */
+function nextHit(before: Int32Array, from: number, high: number): number {
+  const seen = before[from]!;
+  let [low, stop] = [from, high];
+  while (low < stop) {
+    const middle = (low + stop) >>> 1;
+    if (before[middle + 1]! > seen) stop = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function previousHit(before: Int32Array, low: number, from: number): number {
+  // The last hit in [low, from).
+  const seen = before[from]!;
+  if (seen === before[low]!) return -1;
+  let [left, right] = [low, from - 1];
+  while (left < right) {
+    const middle = (left + right + 1) >>> 1;
+    if (before[middle]! < seen) left = middle;
+    else right = middle - 1;
+  }
+  return left;
+}
+
+/** The hit after (or before) a place in the order of start, then of lanes. Null if there is none. */
+export function step(hits: Hits, lanes: readonly { store: Store; lane: number }[], from: { time: number; row: number } | null, back: boolean): (Place & { row: number }) | null {
+  let best: (Place & { row: number }) | null = null;
+  for (let row = 0; row < lanes.length; row++) {
+    const { store, lane } = lanes[row]!;
+    const marks = hits.marks.get(store);
+    if (marks === undefined) continue;
+    const first = store.laneFirst[lane]!;
+    const last = store.laneFirst[lane + 1]!;
+    let event: number;
+    if (!back) {
+      let low = first;
+      if (from !== null) {
+        low = store.firstStart(from.time, first, last);
+        // Of those that start at the very same time, the rows below come after.
+        while (row <= from.row && low < last && store.start[low] === from.time) low++;
+      }
+      event = low < last ? nextHit(marks.before, low, last) : last;
+      if (event >= last) continue;
+    } else {
+      let high = last;
+      if (from !== null) {
+        high = store.firstStart(from.time, first, last);
+        while (row < from.row && high < last && store.start[high] === from.time) high++;
+      }
+      event = previousHit(marks.before, first, high);
+      if (event < 0) continue;
+    }
+    const time = store.start[event]!;
+    const better = best === null || (back ? time >= best.store.start[best.event]! : time < best.store.start[best.event]!);
+    if (better) best = { store, lane, event, row };
+  }
+  return best;
+}

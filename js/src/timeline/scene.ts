@@ -1,0 +1,189 @@
+/** From the events in the window to what is drawn: boxes with their colours, and the names in them. */
+
+import type { Names } from "./data";
+import type { Labels } from "./labels";
+import { bandsBetween, type Band, type LaneBox, type Layout } from "./layout";
+import { Detail, LEVELS, makeDrawn, type Marks, type Window } from "./lod";
+import { mix, parseColor, shadeShare, textOn, type Rgb } from "./paint";
+import type { Store } from "./data";
+import type { Frame } from "./view";
+
+/** Rectangles a frame, of software-rendered canvas: about 30 ms. */
+export const BUDGET = 10_000;
+/** Names a frame; the widest boxes come first. */
+const MOST_WORDS = 700;
+const NARROWEST_WORD_PX = 26;
+const PADDING_PX = 4;
+
+interface Theme {
+  paper: Rgb;
+  header: Rgb;
+  line: Rgb;
+}
+
+const THEMES: { light: Theme; dark: Theme } = {
+  light: { paper: [255, 255, 255], header: [238, 241, 244], line: [228, 231, 235] },
+  dark: { paper: [22, 25, 29], header: [35, 40, 46], line: [43, 49, 56] },
+};
+/** What a search or a selected name leaves of the others. */
+const DIMMED = 0.22;
+
+export interface View {
+  /** Ticks. */
+  start: number;
+  perPx: number;
+  /** Pixels. */
+  scroll: number;
+  width: number;
+  height: number;
+}
+
+export interface Shown {
+  frame: Frame;
+  bands: Band[];
+  boxes: LaneBox[];
+  /** Events in the window on the visible tracks, and how many of them have a rectangle of their own. */
+  total: number;
+  alone: number;
+  rectangles: number;
+  minPx: number;
+}
+
+export class Scene {
+  readonly drawn = makeDrawn();
+  private readonly detail = new Detail(BUDGET);
+  /** A number for each name that stands for its colour. */
+  private readonly look: Uint16Array;
+  private readonly colors: Rgb[];
+  private readonly ink: string[];
+  /** Bytes of each look, shade and emphasis. */
+  private table = new Uint8Array(0);
+  private theme: Theme = THEMES.light;
+
+  constructor(
+    private readonly names: Names,
+    private readonly labels: Labels,
+  ) {
+    const known = new Map<string, number>();
+    this.look = Uint16Array.from(names.color, (color) => {
+      const at = known.get(color) ?? known.size;
+      known.set(color, at);
+      return at;
+    });
+    this.colors = [...known.keys()].map(parseColor);
+    this.ink = this.colors.map(textOn);
+    this.setTheme(false);
+  }
+
+  setTheme(dark: boolean): void {
+    this.theme = THEMES[dark ? "dark" : "light"];
+    const { paper } = this.theme;
+    this.table = new Uint8Array(this.colors.length * 2 * (LEVELS + 1) * 4);
+    this.colors.forEach((color, look) => {
+      for (let bright = 0; bright < 2; bright++) {
+        for (let level = 0; level <= LEVELS; level++) {
+          const share = shadeShare(level, LEVELS) * (bright ? 1 : DIMMED);
+          this.table.set([...mix(color, paper, share), 255], this.cell(look, bright, level));
+        }
+      }
+    });
+  }
+
+  private cell(look: number, bright: number, level: number): number {
+    return ((look * 2 + bright) * (LEVELS + 1) + level) * 4;
+  }
+
+  private inkDimmed(): string {
+    return this.theme === THEMES.dark ? "#7d8791" : "#8a939c";
+  }
+
+  /** Events that the pointer can tell apart by their lane: the lanes in view. */
+  make(layout: Layout, view: View, marks: ReadonlyMap<Store, Marks> | null): Shown {
+    const bands = bandsBetween(layout, view.scroll, view.scroll + view.height);
+    const boxes = bands.flatMap((band) => band.boxes).filter((box) => box.bottom > view.scroll && box.top < view.scroll + view.height);
+    const window: Window = { start: view.start, end: view.start + view.width * view.perPx, perPx: view.perPx };
+    this.detail.draw(boxes, window, this.look, marks, this.drawn);
+    const { singles, bars, total, alone } = this.drawn;
+
+    const backs = this.background(bands, view);
+    const count = backs.length + singles.n + bars.n;
+    const left = new Float32Array(count);
+    const right = new Float32Array(count);
+    const top = new Float32Array(count);
+    const bottom = new Float32Array(count);
+    const color = new Uint8Array(count * 4);
+    let n = 0;
+    for (const [y0, y1, fill] of backs) {
+      left[n] = 0;
+      right[n] = view.width;
+      top[n] = y0;
+      bottom[n] = y1;
+      color.set([...fill, 255], n * 4);
+      n++;
+    }
+    const { look, table } = this;
+    const { start, perPx, width, scroll } = view;
+    for (const part of [singles, bars]) {
+      for (let i = 0; i < part.n; i++, n++) {
+        const box = boxes[part.row[i]!]!;
+        const x0 = Math.max(-2, (part.left[i]! - start) / perPx);
+        let x1 = Math.min(width + 2, (part.right[i]! - start) / perPx);
+        const single = part.level[i] === 0;
+        // A hairline tells an event from the next one, without taking a narrow one's room.
+        if (single && x1 - x0 > 3) x1 -= 0.75;
+        left[n] = x0;
+        right[n] = x1;
+        top[n] = box.top - scroll;
+        bottom[n] = box.bottom - scroll;
+        const bright = marks === null || part.marked[i] === 1 ? 1 : 0;
+        const at = this.cell(look[box.store.name[part.event[i]!]!]!, bright, part.level[i]!);
+        color[n * 4] = table[at]!;
+        color[n * 4 + 1] = table[at + 1]!;
+        color[n * 4 + 2] = table[at + 2]!;
+        color[n * 4 + 3] = 255;
+      }
+    }
+    return {
+      frame: { boxes: { left, right, top, bottom, color }, words: this.words(boxes, view, marks !== null), ticks: { at: [], labels: [] } },
+      bands,
+      boxes,
+      total,
+      alone,
+      rectangles: singles.n + bars.n,
+      minPx: this.detail.minPx,
+    };
+  }
+
+  /** Headers' fills and the lines between tracks: top, bottom, colour. */
+  private background(bands: Band[], view: View): [number, number, Rgb][] {
+    const { header, line } = this.theme;
+    return bands.flatMap((band): [number, number, Rgb][] => {
+      const y = band.top - view.scroll;
+      if (band.kind === "section") return [[y, y + band.height - 1, header]];
+      return [[y + band.height - 1, y + band.height, line]];
+    });
+  }
+
+  private words(boxes: LaneBox[], view: View, marking: boolean): Frame["words"] {
+    const { singles } = this.drawn;
+    const { start, perPx, width, scroll } = view;
+    const room = (i: number) => Math.min(width, (singles.right[i]! - start) / perPx) - Math.max(0, (singles.left[i]! - start) / perPx);
+    let chosen: number[] = [];
+    for (let i = 0; i < singles.n; i++) {
+      if (!boxes[singles.row[i]!]!.flat && room(i) >= NARROWEST_WORD_PX) chosen.push(i);
+    }
+    if (chosen.length > MOST_WORDS) chosen = chosen.sort((a, b) => room(b) - room(a)).slice(0, MOST_WORDS);
+    const words: Frame["words"] = { x: [], y: [], text: [], color: [] };
+    for (const i of chosen) {
+      const box = boxes[singles.row[i]!]!;
+      const name = box.store.name[singles.event[i]!]!;
+      const text = this.labels.fit(this.names.name[name]!, this.names.short[name]!, room(i) - 2 * PADDING_PX);
+      if (text === "") continue;
+      words.x.push(Math.max(0, (singles.left[i]! - start) / perPx) + PADDING_PX);
+      words.y.push((box.top + box.bottom) / 2 - scroll + 0.5);
+      words.text.push(text);
+      words.color.push(marking && singles.marked[i] !== 1 ? this.inkDimmed() : this.ink[this.look[name]!]!);
+    }
+    return words;
+  }
+}

@@ -1,0 +1,743 @@
+/** The timeline's state, and what follows from it on the page. */
+
+import { errorMessage, h, uniqueId } from "../dom";
+import { FONT, PALETTES } from "../figure_json";
+import type { Context, Mounted, TimelineItem } from "../types";
+import { decodeEvents, type Names, type Store, type Track } from "./data";
+import { Details, type Field } from "./details";
+import { Gutter } from "./gutter";
+import { listenToKeys, listenToPointer } from "./interact";
+import { Labels } from "./labels";
+import { layOut, type LaneBox, type Layout } from "./layout";
+import { Minimap } from "./minimap";
+import { Overlay, type Rect } from "./overlay";
+import { parseColor } from "./paint";
+import { eventAt, findHits, matchNames, selfTime, step, summarize, type Hits, type Place } from "./query";
+import { Scene, type Shown } from "./scene";
+import { formatDuration, formatTime, ticks } from "./ticks";
+import sheet from "./timeline.css";
+import { Toolbar } from "./toolbar";
+import { View, type Room } from "./view";
+import { Viewport } from "./viewport";
+
+export const TOOLS = ["select", "pan", "zoom", "timing"] as const;
+export type Tool = (typeof TOOLS)[number];
+
+export interface Spot extends Place {
+  box: LaneBox;
+  /** Other events in the same pixel. */
+  others: number;
+}
+
+interface Range {
+  start: number;
+  end: number;
+}
+
+/** Pixels within which the pointer finds an event, and an edge to snap to. */
+const REACH_PX = 3;
+const SNAP_PX = 7;
+const SMOOTH_MS = 130;
+const SETTLED_MS = 250;
+const FIRST_HEIGHT_PX = 460;
+
+export class Timeline implements Mounted {
+  readonly root: HTMLElement;
+  readonly viewport: Viewport;
+  readonly overlay = new Overlay();
+  scroll = 0;
+  tool: Tool = "pan";
+  selected: Place | null = null;
+  ranges: Range[] = [];
+  /** Frames that were made, for those who measure. */
+  frames = 0;
+  shown: Shown | null = null;
+
+  private readonly stores = new Map<boolean, Store>();
+  private readonly unit: number;
+  private readonly toolbar: Toolbar;
+  private readonly gutter: Gutter;
+  private readonly minimap: Minimap;
+  private readonly details = new Details();
+  private readonly scene: Scene;
+  private readonly figure = h("div", { class: "tl-figure" });
+  private readonly plot = h("div", { class: "tl-plot" });
+  private readonly scroller = h("div", { class: "tl-scroll", tabindex: -1, "aria-hidden": "true" });
+  private readonly spacer = h("div");
+  private readonly main = h("div", { class: "tl-main" });
+  private readonly count = h("span");
+  private readonly hint = h("span", { class: "tl-hint" });
+  private readonly tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
+  private readonly live = h("div", { class: "tl-sr", "aria-live": "polite" });
+  private readonly folded = new Set<string>();
+  private readonly controller = new AbortController();
+  private layout: Layout = { bands: [], height: 0 };
+  private view: View | null = null;
+  private room: Room = { left: 0, top: 0, width: 0, height: 0 };
+  private frame = 0;
+  private settled: ReturnType<typeof setTimeout> | undefined;
+  private hits: Hits | null = null;
+  private hover: Spot | null = null;
+  private pointer: { x: number; y: number; clientX: number; clientY: number } | null = null;
+  private showHidden = false;
+  private summaryOf: { start: number; end: number; top: number; bottom: number } | null = null;
+
+  constructor(
+    host: HTMLElement,
+    private readonly item: TimelineItem,
+    private readonly ctx: Context,
+    private readonly tracks: readonly Track[],
+    private readonly names: Names,
+    events: Store,
+  ) {
+    this.unit = item.unit_ps;
+    this.stores.set(false, events);
+    item.sections.forEach((section, index) => section.collapsed && this.folded.add(`${index}:-1`));
+    this.viewport = new Viewport(item.span_ps / this.unit);
+    this.scene = new Scene(names, new Labels(`11px ${FONT}`));
+
+    ctx.signal.addEventListener("abort", () => this.controller.abort(), { signal: this.controller.signal });
+    const { signal } = this.controller;
+    const summary = uniqueId("timeline");
+    this.toolbar = new Toolbar(this, item.hidden_count ?? 0, signal);
+    this.gutter = new Gutter(item.sections, tracks, (section, track) => this.toggle(section, track));
+    this.minimap = new Minimap(
+      () => this.whole(),
+      (start, end) => {
+        this.viewport.set(start, end);
+        this.invalidate();
+      },
+      signal,
+    );
+    this.plot.append(this.figure, this.overlay.element);
+    this.scroller.append(this.spacer);
+    this.main.append(this.gutter.element, this.plot, this.scroller);
+    const style = h("style");
+    style.textContent = sheet;
+    this.root = h(
+      "div",
+      {
+        class: "tfprof-tl",
+        tabindex: 0,
+        role: "application",
+        "aria-roledescription": "trace timeline",
+        "aria-label": "Trace timeline. Press question mark for its keys.",
+        "aria-describedby": summary,
+        // JupyterLab's own shortcuts (m, d d, z, …) would take the keys.
+        "data-lm-suppress-shortcuts": "true",
+      },
+      style,
+      h("div", { class: "tl-sr", id: summary }, item.alt ?? ""),
+      this.toolbar.element,
+      h("div", { class: "tl-minirow" }, h("div", { class: "tl-minilabel" }, `Whole trace: ${formatDuration(item.span_ps)}`), this.minimap.element),
+      this.main,
+      h("div", { class: "tl-foot" }, this.count, item.empty_planes?.length ? h("span", {}, `Without events: ${item.empty_planes.join(", ")}`) : null, this.hint),
+      this.details.element,
+      this.toolbar.help,
+      this.live,
+      this.tip,
+    );
+    host.append(this.root);
+
+    this.scroller.addEventListener("scroll", () => this.scrollTo(this.scroller.scrollTop), { signal });
+    for (const event of ["focusin", "focusout"]) this.root.addEventListener(event, () => this.showHint(), { signal });
+    this.showHint();
+    this.setTheme(ctx.theme.dark);
+    const stop = ctx.theme.onChange((dark) => this.setTheme(dark));
+    signal.addEventListener("abort", stop);
+    const follow = () => this.follow();
+    ctx.model.on("change:range_ms", follow);
+    signal.addEventListener("abort", () => ctx.model.off("change:range_ms", follow));
+    listenToPointer(this, this.overlay.element, this.gutter.element, signal);
+    listenToKeys(this, signal);
+  }
+
+  async start(): Promise<void> {
+    this.lay();
+    this.main.style.height = `${Math.min(FIRST_HEIGHT_PX, this.layout.height + 30)}px`;
+    this.view = await View.make(this.figure, this.item.figure, this.ctx);
+    this.view.height = this.main.clientHeight;
+    this.view.onResize(() => this.resize());
+    const observer = new ResizeObserver(() => this.resize());
+    observer.observe(this.main);
+    this.controller.signal.addEventListener("abort", () => observer.disconnect());
+    this.follow();
+    this.resize();
+  }
+
+  resize(): void {
+    if (this.view === null || this.main.clientHeight === 0) return;
+    this.view.height = this.main.clientHeight;
+    this.paintMinimap();
+    this.invalidate();
+  }
+
+  dispose(): void {
+    this.controller.abort();
+    cancelAnimationFrame(this.frame);
+    clearTimeout(this.settled);
+    this.view?.dispose();
+    this.view = null;
+    this.root.remove();
+  }
+
+  // ---- what is where ----------------------------------------------------------------------------------------------
+
+  /** All of the trace, with the margins that the window can show. */
+  private whole(): [number, number] {
+    return [0, this.item.span_ps / this.unit];
+  }
+
+  get perPx(): number {
+    return this.viewport.length / Math.max(1, this.room.width);
+  }
+
+  /** The time at the frame's left edge: whole pixels from the start of the trace, so that nothing shimmers when it moves. */
+  private get left(): number {
+    return Math.round(this.viewport.start / this.perPx) * this.perPx;
+  }
+
+  timeAt(x: number): number {
+    return this.left + x * this.perPx;
+  }
+
+  xOf(time: number): number {
+    return (time - this.left) / this.perPx;
+  }
+
+  get width(): number {
+    return this.room.width;
+  }
+
+  get height(): number {
+    return this.room.height;
+  }
+
+  private storeOf(track: Track): Store | null {
+    return this.stores.get(track.hidden) ?? null;
+  }
+
+  private lay(): void {
+    this.layout = layOut({
+      sections: this.item.sections,
+      tracks: this.tracks,
+      storeOf: (track) => this.storeOf(track),
+      isCollapsed: (section, track) => this.folded.has(`${section}:${track}`),
+      isShown: (track) => !track.hidden || this.showHidden,
+    });
+    this.spacer.style.height = `${this.layout.height + this.room.top}px`;
+  }
+
+  toggle(section: number, track: number): void {
+    if (track >= 0 && this.tracks[track]!.lanes < 2) return;
+    const key = `${section}:${track}`;
+    if (!this.folded.delete(key)) this.folded.add(key);
+    this.lay();
+    this.scrollTo(this.scroll);
+    this.invalidate();
+  }
+
+  async setHidden(show: boolean): Promise<void> {
+    if (show) await this.loadHidden();
+    this.showHidden = show;
+    this.lay();
+    this.scrollTo(this.scroll);
+    this.invalidate();
+  }
+
+  private async loadHidden(): Promise<void> {
+    if (this.stores.has(true) || !this.item.hidden) return;
+    const table = await this.ctx.table(this.item.hidden);
+    this.stores.set(true, decodeEvents(table, this.tracks.filter((track) => track.hidden)));
+  }
+
+  /** The box of a lane, where it is in view or out of it; null where its track is folded away. */
+  private boxOf(store: Store, lane: number): LaneBox | null {
+    for (const band of this.layout.bands) {
+      for (const box of band.boxes) if (box.store === store && box.lane === lane) return box;
+    }
+    return null;
+  }
+
+  private trackOf(store: Store, lane: number): number {
+    return this.tracks.findIndex((track) => this.storeOf(track) === store && lane >= track.lane && lane < track.lane + track.lanes);
+  }
+
+  /** What the pointer is on. */
+  spotAt(x: number, y: number): Spot | null {
+    if (this.shown === null) return null;
+    const down = y + this.scroll;
+    const box = this.shown.boxes.find((each) => down >= each.top && down < each.bottom + 1);
+    if (box === undefined) return null;
+    const { store, lane } = box;
+    const { perPx } = this;
+    const time = this.timeAt(x);
+    const first = store.laneFirst[lane]!;
+    const last = store.laneFirst[lane + 1]!;
+    const low = store.firstEnd(time, first, last);
+    const high = store.firstStart(time + perPx, low, last);
+    const event = high > low ? store.longest(low, high) : eventAt(store, lane, time + perPx / 2, REACH_PX * perPx);
+    return event < 0 ? null : { store, lane, event, box, others: Math.max(0, high - low - 1) };
+  }
+
+  private rectOf(place: Place): Rect | null {
+    const box = this.boxOf(place.store, place.lane);
+    if (box === null) return null;
+    const left = this.xOf(place.store.start[place.event]!);
+    const right = Math.max(left + 2, this.xOf(place.store.end[place.event]!));
+    if (right < -2 || left > this.width + 2) return null;
+    return { left: Math.max(-4, left) - 1, right: Math.min(this.width + 4, right) + 1, top: box.top - this.scroll - 1, bottom: box.bottom - this.scroll + 1 };
+  }
+
+  /** The edge of an event near a point, for marks to snap to. */
+  snap(x: number, y: number): number {
+    const spot = this.shown?.boxes.find((each) => y + this.scroll >= each.top && y + this.scroll < each.bottom + 1);
+    const time = this.timeAt(x);
+    if (spot === undefined) return time;
+    const { store, lane } = spot;
+    const first = store.laneFirst[lane]!;
+    const last = store.laneFirst[lane + 1]!;
+    const near = store.firstEnd(time, first, last);
+    let best = time;
+    let distance = SNAP_PX * this.perPx;
+    for (let event = Math.max(first, near - 1); event < Math.min(last, near + 2); event++) {
+      for (const edge of [store.start[event]!, store.end[event]!]) {
+        if (Math.abs(edge - time) < distance) {
+          distance = Math.abs(edge - time);
+          best = edge;
+        }
+      }
+    }
+    return best;
+  }
+
+  // ---- moving -----------------------------------------------------------------------------------------------------
+
+  private get smooth(): number {
+    return matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : SMOOTH_MS;
+  }
+
+  panPx(dx: number, dy: number): void {
+    if (dx !== 0) this.viewport.pan(dx * this.perPx);
+    if (dy !== 0) this.scrollTo(this.scroll + dy);
+    this.invalidate();
+  }
+
+  zoomAt(factor: number, x: number): void {
+    this.viewport.zoom(factor, this.viewport.start + x * this.perPx);
+    this.invalidate();
+  }
+
+  zoomSmoothly(factor: number): void {
+    const around = this.pointer === null ? this.viewport.start + this.viewport.length / 2 : this.timeAt(this.pointer.x);
+    this.viewport.zoomSmoothly(factor, around, performance.now(), this.smooth);
+    this.invalidate();
+  }
+
+  panSmoothly(share: number): void {
+    this.viewport.panSmoothly(share, performance.now(), this.smooth);
+    this.invalidate();
+  }
+
+  all(): void {
+    const [start, end] = this.whole();
+    const margin = (end - start) * 0.01;
+    this.go(start - margin, end + margin);
+  }
+
+  go(start: number, end: number): void {
+    this.viewport.moveTo(start, end, performance.now(), this.smooth);
+    this.invalidate();
+  }
+
+  /** Fits the selection, else all. */
+  fit(): void {
+    if (this.selected !== null) {
+      const { store, event } = this.selected;
+      const [start, end] = [store.start[event]!, store.end[event]!];
+      const margin = Math.max(end - start, 10) * 0.15;
+      this.go(start - margin, end + margin);
+    } else if (this.summaryOf !== null) this.go(this.summaryOf.start, this.summaryOf.end);
+    else this.all();
+  }
+
+  scrollTo(top: number): void {
+    const most = Math.max(0, this.layout.height - this.room.height);
+    const scroll = Math.round(Math.min(Math.max(0, top), most));
+    if (Math.abs(this.scroller.scrollTop - scroll) >= 1) this.scroller.scrollTop = scroll;
+    if (scroll === this.scroll) return;
+    this.scroll = scroll;
+    this.invalidate();
+  }
+
+  /** Whether there is more than fits. */
+  get scrolls(): boolean {
+    return this.layout.height > this.room.height;
+  }
+
+  // ---- tools, selection, search -----------------------------------------------------------------------------------
+
+  setTool(tool: Tool): void {
+    this.tool = tool;
+    this.overlay.element.dataset["tool"] = tool;
+    this.toolbar.showTool(tool);
+  }
+
+  select(place: Place | null, reveal = false): void {
+    this.selected = place;
+    this.summaryOf = null;
+    if (place === null) this.details.clear();
+    else {
+      this.showDetails(place);
+      if (reveal) this.reveal(place);
+    }
+    this.share();
+    this.invalidate();
+  }
+
+  private reveal(place: Place): void {
+    const track = this.tracks[this.trackOf(place.store, place.lane)]!;
+    if (this.boxOf(place.store, place.lane) === null || this.folded.has(`${track.section}:-1`)) {
+      this.folded.delete(`${track.section}:-1`);
+      if (track.hidden) {
+        this.showHidden = true;
+        this.toolbar.showHidden(true);
+      }
+      this.lay();
+    }
+    const box = this.boxOf(place.store, place.lane);
+    if (box !== null && (box.top < this.scroll + 4 || box.bottom > this.scroll + this.height - 4)) {
+      this.scrollTo((box.top + box.bottom) / 2 - this.height / 2);
+    }
+    const [from, to] = [place.store.start[place.event]!, place.store.end[place.event]!];
+    const [start, end] = this.viewport.target;
+    const length = end - start;
+    if (to - from > length) this.go(from - (to - from) * 0.1, to + (to - from) * 0.1);
+    else if (from < start + length * 0.02 || to > end - length * 0.02) this.go((from + to - length) / 2, (from + to + length) / 2);
+  }
+
+  private stepOf(place: Place): string {
+    const time = place.store.start[place.event]!;
+    const steps = this.tracks.filter((track) => track.kind === "steps");
+    const section = this.item.sections[this.tracks[this.trackOf(place.store, place.lane)]!.section]!.title;
+    const own = steps.find((track) => track.label.startsWith("Steps ") && section.startsWith(track.label.slice(6))) ?? steps[0];
+    const store = own === undefined ? null : this.storeOf(own);
+    if (own === undefined || store === null) return "";
+    for (let lane = own.lane; lane < own.lane + own.lanes; lane++) {
+      const event = eventAt(store, lane, time, 0);
+      if (event >= 0) return this.names.name[store.name[event]!]!;
+    }
+    return "";
+  }
+
+  private fields(place: Place): Field[] {
+    const { store, lane, event } = place;
+    const track = this.tracks[this.trackOf(store, lane)]!;
+    const name = store.name[event]!;
+    const self = selfTime(place, track);
+    const fields: Field[] = [];
+    const { names, unit } = this;
+    if (names.type[name] && names.role[name] === "op") fields.push({ label: "Op type", value: names.type[name]! });
+    if (names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
+    fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
+    fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
+    if (self !== null && self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
+    fields.push({ label: track.kind === "device" ? "Stream" : "Thread", value: track.hint });
+    if (track.kind === "device") fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
+    const step = names.role[name] === "step" ? "" : this.stepOf(place);
+    if (step !== "") fields.push({ label: "Step", value: step });
+    return fields;
+  }
+
+  private showDetails(place: Place): void {
+    const name = this.names.name[place.store.name[place.event]!]!;
+    this.details.showEvent(name, this.fields(place), [
+      { label: "Fit (F)", hint: "Zoom to this event", run: () => this.fit() },
+      { label: "All of this name", hint: "Find every event of this name", run: () => this.searchFor(name) },
+      { label: "Mark (M)", hint: "Mark its time", run: () => this.markSelected() },
+      { label: "Close", run: () => this.select(null) },
+    ]);
+    this.live.textContent = `${name}, ${formatDuration(place.store.duration(place.event) * this.unit)}`;
+  }
+
+  /** What a box on the timeline sums up to; pixels of the frame. */
+  selectBox(rect: Rect): void {
+    const start = this.timeAt(rect.left);
+    const end = this.timeAt(rect.right);
+    this.selected = null;
+    this.summaryOf = { start, end, top: rect.top + this.scroll, bottom: rect.bottom + this.scroll };
+    const { top, bottom } = this.summaryOf;
+    const boxes = this.layout.bands.flatMap((band) => band.boxes).filter((box) => box.bottom > top && box.top < bottom);
+    const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
+    const rows = summarize(lanes, start, end);
+    const count = rows.reduce((sum, row) => sum + row.count, 0);
+    this.details.showSummary(
+      `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}`,
+      rows,
+      this.names,
+      this.unit,
+      (name) => this.searchFor(this.names.name[name]!),
+      [
+        { label: "Fit (F)", run: () => this.fit() },
+        { label: "Close", run: () => this.select(null) },
+      ],
+    );
+    this.share();
+    this.invalidate();
+  }
+
+  /** The event before or after the selected one in its lane, or the one above or below it. */
+  neighbour(direction: "left" | "right" | "up" | "down"): void {
+    if (this.selected === null) {
+      if (direction === "left" || direction === "right") this.panSmoothly(direction === "left" ? -0.2 : 0.2);
+      else this.scrollTo(this.scroll + (direction === "up" ? -60 : 60));
+      return;
+    }
+    const { store, lane, event } = this.selected;
+    const first = store.laneFirst[lane]!;
+    const last = store.laneFirst[lane + 1]!;
+    if (direction === "left" && event > first) this.select({ store, lane, event: event - 1 }, true);
+    if (direction === "right" && event + 1 < last) this.select({ store, lane, event: event + 1 }, true);
+    if (direction === "up" || direction === "down") {
+      const track = this.tracks[this.trackOf(store, lane)]!;
+      const next = lane + (direction === "up" ? -1 : 1);
+      if (next < track.lane || next >= track.lane + track.lanes) return;
+      const time = direction === "up" ? store.start[event]! : store.start[event]!;
+      const [low, high] = [store.laneFirst[next]!, store.laneFirst[next + 1]!];
+      const found = store.firstEnd(time, low, high);
+      if (found < high) this.select({ store, lane: next, event: found }, true);
+    }
+  }
+
+  searchFor(text: string): void {
+    this.toolbar.setSearch(text);
+    void this.search(text, false);
+  }
+
+  /** Finds names; returns what to say about it. */
+  async search(wanted: string, regex: boolean): Promise<void> {
+    if (wanted === "") {
+      this.hits = null;
+      this.toolbar.showHits("", false);
+      this.invalidate();
+      return;
+    }
+    let found: Uint8Array;
+    try {
+      found = matchNames(this.names, wanted, regex);
+    } catch (error) {
+      this.toolbar.showHits(errorMessage(error), true);
+      return;
+    }
+    // What is folded away counts too.
+    if (!this.stores.has(true) && this.item.hidden) await this.loadHidden();
+    this.hits = findHits([...this.stores.values()], found);
+    const { count, total } = this.hits;
+    const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.unit)}`;
+    this.toolbar.showHits(text, false);
+    this.live.textContent = text;
+    this.invalidate();
+  }
+
+  nextHit(back: boolean): void {
+    if (this.hits === null || this.hits.count === 0) return;
+    const lanes = this.tracks.flatMap((track) => {
+      const store = this.storeOf(track);
+      return store === null || track.kind === "steps" ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
+    });
+    let from: { time: number; row: number } | null = null;
+    if (this.selected !== null) {
+      const { store, lane, event } = this.selected;
+      from = { time: store.start[event]!, row: lanes.findIndex((each) => each.store === store && each.lane === lane) };
+    } else from = { time: this.viewport.start, row: back ? lanes.length : -1 };
+    const found = step(this.hits, lanes, from, back) ?? step(this.hits, lanes, null, back);
+    if (found !== null) this.select(found, true);
+  }
+
+  addRange(start: number, end: number): void {
+    if (end > start) this.ranges.push({ start, end });
+    this.invalidate();
+  }
+
+  markSelected(): void {
+    const place = this.selected ?? this.hover;
+    if (place !== null) this.addRange(place.store.start[place.event]!, place.store.end[place.event]!);
+    else if (this.summaryOf !== null) this.addRange(this.summaryOf.start, this.summaryOf.end);
+  }
+
+  /** Takes back one thing at a time: help, the selection, the search, the marks. */
+  escape(): void {
+    if (!this.toolbar.help.hidden) this.toolbar.toggleHelp(false);
+    else if (this.selected !== null || this.summaryOf !== null) this.select(null);
+    else if (this.hits !== null) this.searchFor("");
+    else this.ranges = [];
+    this.invalidate();
+  }
+
+  toggleHelp(): void {
+    this.toolbar.toggleHelp();
+  }
+
+  focusSearch(): void {
+    this.toolbar.focusSearch();
+  }
+
+  /** Whether keys and the wheel are meant for the timeline. */
+  get active(): boolean {
+    return this.root.contains(document.activeElement) || this.root.matches(":focus-within");
+  }
+
+  // ---- the pointer ------------------------------------------------------------------------------------------------
+
+  hoverAt(at: { x: number; y: number; clientX: number; clientY: number } | null): void {
+    this.pointer = at;
+    this.invalidate();
+  }
+
+  private showHover(): void {
+    const spot = this.pointer === null ? null : this.spotAt(this.pointer.x, this.pointer.y);
+    const same = spot !== null && this.hover !== null && spot.event === this.hover.event && spot.store === this.hover.store;
+    this.hover = spot;
+    this.overlay.showHover(spot === null ? null : this.rectOf(spot));
+    this.tip.hidden = spot === null;
+    if (spot === null || this.pointer === null) return;
+    if (!same) this.fillTip(spot);
+    const { clientX, clientY } = this.pointer;
+    const { offsetWidth, offsetHeight } = this.tip;
+    const x = clientX + 14 + offsetWidth > innerWidth ? Math.max(2, clientX - 14 - offsetWidth) : clientX + 14;
+    const y = clientY + 18 + offsetHeight > innerHeight ? Math.max(2, clientY - 12 - offsetHeight) : clientY + 18;
+    this.tip.style.left = `${x}px`;
+    this.tip.style.top = `${y}px`;
+  }
+
+  private fillTip(spot: Spot): void {
+    const { store, event } = spot;
+    const name = store.name[event]!;
+    const full = this.names.name[name]!;
+    const short = this.names.short[name]!;
+    const lines: Node[] = [h("b", {}, short === "" ? full : short)];
+    if (short !== "" && short !== full) lines.push(h("div", {}, full));
+    const all = this.fields(spot);
+    const value = (label: string) => all.find((field) => field.label === label)?.value;
+    const self = value("Self time");
+    lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${self === undefined ? "" : ` · self ${self}`} · at ${value("Start")}`));
+    const where = [value("Op") === undefined ? "" : `op ${value("Op")}`, value("Stream") ?? value("Thread"), value("Step")].filter(Boolean);
+    lines.push(h("div", {}, where.join(" · ")));
+    if (spot.others > 0) lines.push(h("div", {}, `and ${spot.others.toLocaleString("en-US")} more in this pixel: zoom in to tell them apart`));
+    this.tip.replaceChildren(...lines);
+  }
+
+  hideTip(): void {
+    this.hoverAt(null);
+  }
+
+  // ---- drawing ----------------------------------------------------------------------------------------------------
+
+  private setTheme(dark: boolean): void {
+    this.root.toggleAttribute("data-dark", dark);
+    this.scene.setTheme(dark);
+    this.paintMinimap();
+    this.invalidate();
+  }
+
+  private paintMinimap(): void {
+    const paper = parseColor(PALETTES[this.ctx.theme.dark ? "dark" : "light"].paper);
+    const rows = this.tracks.flatMap((track) => {
+      const store = this.storeOf(track);
+      return track.hidden || store === null ? [] : [{ store, lane: track.lane }];
+    });
+    this.minimap.paint(rows, this.names.color, paper);
+  }
+
+  private showHint(): void {
+    const text = this.active ? "Wheel zooms · drag pans · ? for all keys" : "Click, then the wheel zooms and keys work (or Ctrl + wheel)";
+    if (this.hint.textContent !== text) this.hint.textContent = text;
+  }
+
+  /** Draws in the next frame of the screen; all changes until then are one. */
+  invalidate(): void {
+    if (this.frame !== 0 || this.view === null) return;
+    this.frame = requestAnimationFrame((now) => {
+      this.frame = 0;
+      this.render(now);
+    });
+  }
+
+  private render(now: number): void {
+    const { view } = this;
+    if (view === null) return;
+    const room = view.room;
+    if (room.width <= 0 || room.height <= 0) return;
+    if (room.top !== this.room.top || room.height !== this.room.height) {
+      this.spacer.style.height = `${this.layout.height + room.top}px`;
+    }
+    if (room.left !== this.room.left || room.top !== this.room.top || room.width !== this.room.width || room.height !== this.room.height) {
+      this.room = room;
+      const { style } = this.overlay.element;
+      style.left = `${room.left}px`;
+      style.top = `${room.top}px`;
+      style.width = `${room.width}px`;
+      style.height = `${room.height}px`;
+      this.scrollTo(this.scroll);
+    }
+    if (this.viewport.advance(now)) this.invalidate();
+
+    const { perPx, left, unit } = this;
+    const shown = this.scene.make(
+      this.layout,
+      { start: left, perPx, scroll: this.scroll, width: room.width, height: room.height },
+      this.hits === null ? null : this.hits.marks,
+    );
+    const axis = ticks(left * unit, (left + room.width * perPx) * unit, room.width);
+    shown.frame.ticks = { at: axis.at.map((ps) => this.xOf(ps / unit)), labels: axis.labels };
+    view.show(shown.frame);
+    this.shown = shown;
+    this.frames++;
+
+    this.gutter.setAxis(room.top, axis.base);
+    this.gutter.show(shown.bands, this.scroll);
+    this.minimap.show(this.viewport.start, this.viewport.end);
+    this.overlay.showSelected(this.selected === null ? null : this.rectOf(this.selected));
+    this.overlay.showRanges(
+      this.ranges.map((range) => ({ left: this.xOf(range.start), right: this.xOf(range.end), label: formatDuration((range.end - range.start) * unit) })),
+    );
+    if (this.summaryOf !== null) {
+      const { start, end, top, bottom } = this.summaryOf;
+      this.overlay.showDrag({ left: this.xOf(start), right: this.xOf(end), top: top - this.scroll, bottom: bottom - this.scroll });
+    } else if (!this.overlay.element.classList.contains("tl-dragging")) this.overlay.showDrag(null);
+    this.showHover();
+    const count = (n: number) => n.toLocaleString("en-US");
+    const merged = shown.total - shown.alone;
+    this.count.textContent =
+      `${formatDuration(room.width * perPx * unit)} in view · ` +
+      (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`);
+    clearTimeout(this.settled);
+    this.settled = setTimeout(() => this.share(), SETTLED_MS);
+  }
+
+  // ---- Python -----------------------------------------------------------------------------------------------------
+
+  private told = "";
+
+  /** Tells the report's model which time is shown. */
+  private share(): void {
+    const toMs = (time: number) => (time * this.unit) / 1e9;
+    const range = [toMs(this.viewport.start), toMs(this.viewport.end)];
+    const text = JSON.stringify(range);
+    if (text === this.told) return;
+    this.told = text;
+    this.ctx.model.set("range_ms", range);
+    this.ctx.model.save_changes();
+  }
+
+  /** Shows the time that the report's model names. */
+  private follow(): void {
+    const range = this.ctx.model.get("range_ms") as [number, number] | null | undefined;
+    if (!Array.isArray(range) || range.length !== 2 || !(range[1] > range[0])) return;
+    const text = JSON.stringify(range);
+    if (text === this.told) return;
+    this.told = text;
+    this.viewport.set((range[0] * 1e9) / this.unit, (range[1] * 1e9) / this.unit);
+    this.invalidate();
+  }
+}

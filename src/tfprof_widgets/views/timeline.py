@@ -1,0 +1,208 @@
+"""The trace timeline: an empty Bokeh figure, and the events as small integers for the browser to draw into it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from bokeh.embed import json_item
+from bokeh.models import ColumnDataSource, FixedTicker, Grid, LinearAxis, Quad, Range1d, Text
+from bokeh.models.formatters import BasicTickFormatter
+from bokeh.plotting import figure
+
+from . import spec
+from .colors import OpColors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from ..analysis.timeline import Timeline
+
+#: Fills of what is no op: paler than an op's, so that the ops stand out, and readable under black on both themes.
+OTHER_PALETTE = (
+    "#a3b7cb", "#c9b79c", "#a9c2a4", "#c7a9bd", "#aeaed2", "#c6c08d", "#93bfc4", "#cda898", "#b3bfae", "#b8a7c9",
+)  # fmt: skip
+#: Fills of steps by kind.
+STEP_COLORS = {"train": "#3f8fd9", "test": "#8a70c9", "predict": "#3fa7a0"}
+_STEP_COLOR = "#5b87b0"
+
+# A name without what makes it one of many: numbers, and what follows a colon and a blank.
+_VARIABLE = re.compile(r": .*|\d+")
+
+PS_PER_NS = 1000
+
+
+def timeline_tab(
+    payload: spec.Tables, data: Timeline, colors: OpColors | None = None, prefix: str = "timeline"
+) -> spec.Tab:
+    """Return the Trace tab.
+
+    Parameters
+    ----------
+    payload : Tables
+        Gets ``{prefix}_events``, ``{prefix}_hidden``, ``{prefix}_tracks``, ``{prefix}_names``.
+    data : Timeline
+        What to draw.
+    colors : OpColors, optional
+        Colours of op types, as in the report's other views.
+    """
+    colors = colors or OpColors()
+    unit_ps = _unit_ps(data)
+    first = data.tracks.groupby("hidden")["first"]
+    firsts = {hidden: np.sort(rows.to_numpy()) for hidden, rows in first}
+    empty = np.empty(0, np.int64)
+    payload.add_table(f"{prefix}_events", pack_events(data.events, firsts.get(False, empty), unit_ps))
+    if len(data.hidden):
+        payload.add_table(f"{prefix}_hidden", pack_events(data.hidden, firsts.get(True, empty), unit_ps))
+    payload.add_table(f"{prefix}_tracks", data.tracks)
+    payload.add_table(f"{prefix}_names", data.names.assign(color=_colors(data.names, colors)))
+    item: spec.Item = {
+        "kind": "timeline",
+        "events": f"{prefix}_events",
+        "hidden": f"{prefix}_hidden" if len(data.hidden) else None,
+        "hidden_count": len(data.hidden),
+        "tracks": f"{prefix}_tracks",
+        "names": f"{prefix}_names",
+        "figure": json_item(_figure()),
+        "unit_ps": unit_ps,
+        "span_ps": data.span_ps,
+        "sections": [{"title": s.title, "collapsed": s.collapsed} for s in data.sections],
+        "empty_planes": data.empty_planes,
+        "alt": describe(data),
+    }
+    return spec.tab("trace", "Trace", [item])
+
+
+def describe(data: Timeline) -> str:
+    """Return what the timeline shows, in words."""
+    own = data.tracks[data.tracks["kind"].isin(["host", "device"])]
+    words = [
+        f"{spec.count(int(own['count'].sum()), 'event')} on {spec.count(len(own), 'track')} in {spec.ms(data.span_ps / 1e9)}."
+    ]
+    if len(own):
+        busiest = own.loc[own["busy_ps"].idxmax()]
+        words.append(f"Busiest: {busiest['label']}, {spec.ms(busiest['busy_ps'] / 1e9)}.")
+    steps = int(data.tracks.loc[data.tracks["kind"] == "steps", "count"].sum())
+    if steps:
+        words.append(f"{spec.count(steps, 'step')} on top.")
+    if len(data.hidden):
+        words.append(f"{spec.count(len(data.hidden), 'event')} of thread-pool bookkeeping folded away.")
+    if data.empty_planes:
+        words.append(f"Without events: {', '.join(data.empty_planes)}.")
+    return " ".join(words)
+
+
+# ---- packing ------------------------------------------------------------------------------------------------
+
+
+def _unit_ps(data: Timeline) -> int:
+    """Nanoseconds if all times are whole ones (they nearly always are), else picoseconds."""
+    columns = [frame[name].to_numpy() for frame in (data.events, data.hidden) for name in ("start_ps", "duration_ps")]
+    return PS_PER_NS if all(not (column % PS_PER_NS).any() for column in columns) else 1
+
+
+def pack_events(events: pd.DataFrame, first: NDArray[np.int64], unit_ps: int) -> pd.DataFrame:
+    """Turn events into columns of bytes that gzip packs well: under 3 bytes an event.
+
+    Each start becomes the gap from the event before it on its track: from that one's start if this one lies
+    in a deeper lane, else from its end (gaps are negative only where lanes were packed; they wrap around). Every
+    number is then split into its bytes, one column each (``start0`` holds the lowest): the high bytes hardly vary.
+
+    Parameters
+    ----------
+    events : DataFrame (N)
+        ``start_ps``, ``duration_ps``, ``name``, ``lane``, ordered by track.
+    first : int64 array
+        First row of each track, ascending.
+    unit_ps : int
+        Picoseconds in a tick.
+
+    Returns
+    -------
+    DataFrame (N)
+        ``start0`` …, ``duration0`` …, ``name0`` …, ``lane0`` …, all uint8.
+    """
+    start = events["start_ps"].to_numpy() // unit_ps
+    duration = events["duration_ps"].to_numpy() // unit_ps
+    lane = events["lane"].to_numpy()
+    end = start + duration
+    before = np.zeros(len(events), np.int64)
+    if len(events):
+        before[1:] = np.where(lane[1:] > lane[:-1], start[:-1], end[:-1])
+        before[first] = 0
+        # Above a track's first event there is no lane, so it may lie in any.
+    n_bytes = _n_bytes(int(end.max()) if len(events) else 0)
+    columns = _bytes("start", (start - before) % 256**n_bytes, n_bytes)
+    columns |= _bytes("duration", duration)
+    columns |= _bytes("name", events["name"].to_numpy())
+    columns |= _bytes("lane", lane)
+    return pd.DataFrame(columns)
+
+
+def _n_bytes(largest: int) -> int:
+    return max(1, (largest.bit_length() + 7) // 8)
+
+
+def _bytes(name: str, values: NDArray[Any], n_bytes: int = 0) -> dict[str, NDArray[np.uint8]]:
+    n_bytes = n_bytes or _n_bytes(int(values.max()) if len(values) else 0)
+    split = values.astype("<u8").view(np.uint8).reshape(-1, 8)
+    return {f"{name}{i}": np.ascontiguousarray(split[:, i]) for i in range(n_bytes)}
+
+
+def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:
+    def color(name: str, kind: str, role: str) -> str:
+        if role == "step":
+            return STEP_COLORS.get(kind, _STEP_COLOR)
+        if role == "op" and kind:
+            return op_color(kind)
+        stem = _VARIABLE.sub("", name)
+        return OTHER_PALETTE[crc32(stem.encode("utf-8", "surrogatepass")) % len(OTHER_PALETTE)]
+
+    return [color(*row) for row in zip(names["name"], names["type"], names["role"], strict=True)]
+
+
+# ---- figure -------------------------------------------------------------------------------------------------
+
+
+def _figure() -> figure:
+    """Return the figure that the browser fills.
+
+    Its units are pixels from the top left corner of the frame, so that no zoom strains the precision of a float.
+    """
+    boxes = ColumnDataSource({name: [] for name in ("left", "right", "top", "bottom", "color")}, name="boxes")
+    words = ColumnDataSource({name: [] for name in ("x", "y", "text", "color")}, name="words")
+    ticker = FixedTicker(ticks=[], minor_ticks=[], name="ticker")
+    p = figure(
+        height=320,
+        x_range=Range1d(0, 1),
+        y_range=Range1d(1, 0),
+        x_axis_type=None,
+        y_axis_type=None,
+        tools=[],
+        toolbar_location=None,
+        output_backend="canvas",
+        min_border=0,
+        outline_line_color=None,
+        lod_threshold=None,
+        sizing_mode="stretch_width",
+    )
+    axis = LinearAxis(
+        ticker=ticker,
+        formatter=BasicTickFormatter(name="formatter"),
+        minor_tick_line_color=None,
+        major_tick_in=0,
+        name="axis",
+    )
+    p.add_layout(axis, "above")
+    p.add_layout(Grid(dimension=0, ticker=ticker))
+    fill = Quad(left="left", right="right", top="top", bottom="bottom", fill_color="color", line_color=None)
+    text = Text(x="x", y="y", text="text", text_color="color", text_font_size="11px", text_baseline="middle")
+    for source, glyph in ((boxes, fill), (words, text)):
+        # Nothing is selected by Bokeh: no glyphs for that need to be kept up to date.
+        p.add_glyph(source, glyph, selection_glyph=None, nonselection_glyph=None, muted_glyph=None)
+    return p
