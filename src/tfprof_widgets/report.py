@@ -17,13 +17,15 @@ import pandas as pd
 from .analysis.events import Trace, events_table
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_type, overview
+from .analysis.pod import Pod, pod
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import timeline
-from .xspace import XSpace, XSpaceError, hosts, read
-from .xspace.logdir import Run, find_runs, host_name, newest_run, read_bytes
+from .xspace import XSpace, XSpaceError, hosts, read_hosts
+from .xspace.logdir import Run, find_runs, host_name, newest_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
 
     from .capture import CaptureInfo
     from .display.payload import Payload
@@ -109,6 +111,20 @@ class Report:
     def ops(self) -> pd.DataFrame:
         """One row an op of the host or of a device, with its times and shares; see `analysis.op_stats.op_stats`."""
         return op_stats([host.trace for host in self.hosts]) if len(self.hosts) > 1 else op_stats(self.hosts[0].trace)
+
+    @cached_property
+    def _pod(self) -> Pod:
+        return pod([host.steps.table for host in self.hosts])
+
+    @property
+    def pod(self) -> pd.DataFrame:
+        """One row a step, host and device, the hosts' steps aligned; see `analysis.pod.Pod`."""
+        return self._pod.table
+
+    @property
+    def stragglers(self) -> pd.DataFrame:
+        """The slowest host or device of each step, and the category that makes it slow; see `analysis.pod.Pod`."""
+        return self._pod.stragglers
 
     @cached_property
     def overview(self) -> Overview:
@@ -302,13 +318,16 @@ def _duration(ms: float) -> str:
 # ---- opening what was captured before --------------------------------------------------------------------------
 
 
-def load(path: str | os.PathLike[str]) -> Report:
+def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> Report:
     """Open a saved profile.
 
     Parameters
     ----------
     path : path or URL
         A log directory (its newest run), a run's directory, or one ``*.xplane.pb``; URLs go through fsspec.
+    executor : concurrent.futures.Executor, optional
+        What reads the hosts' files side by side, a file a task: a process pool by default where the files are many and big;
+        a Dask client's ``get_executor()`` reads them on a cluster.
 
     Returns
     -------
@@ -322,7 +341,7 @@ def load(path: str | os.PathLike[str]) -> Report:
     XSpaceError
         If there is no usable profile there.
     """
-    return load_run(newest_run(path).files)
+    return load_run(newest_run(path).files, executor=executor)
 
 
 def runs(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -345,21 +364,26 @@ def runs(path: str | os.PathLike[str]) -> pd.DataFrame:
     )
 
 
-def load_run(paths: Sequence[str | os.PathLike[str]], *, capture: CaptureInfo | None = None) -> Report:
+def load_run(
+    paths: Sequence[str | os.PathLike[str]], *, capture: CaptureInfo | None = None, executor: Executor | None = None
+) -> Report:
     """Read the files of one run, a host each, at once: they may be deleted afterwards.
+
+    Parameters
+    ----------
+    paths : sequence of paths or URLs
+        One a host.
+    capture : CaptureInfo, optional
+        How they were captured.
+    executor : concurrent.futures.Executor, optional
+        As for `load`.
 
     Raises
     ------
     XSpaceError
         If none of the files is a usable profile.
     """
-    spaces, lost = [], []
-    for path in paths:
-        name = os.fspath(path)
-        try:
-            spaces.append(read(read_bytes(name), name=name))
-        except (XSpaceError, OSError) as error:
-            lost.append(str(error))
+    spaces, lost = read_hosts([os.fspath(path) for path in paths], executor)
     if not spaces:
         raise XSpaceError("\n".join(lost) or "The run has no file.")
     notes = [f"{len(lost)} of {len(paths)} hosts could not be read: {'; '.join(lost)}"] if lost else []

@@ -20,8 +20,6 @@ from .descriptor import xplane_file
 from .stats import Stats, StatVocabulary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 # Line timestamps are nanoseconds since the profile's start; an old or foreign file may hold
@@ -346,14 +344,3 @@ def _plane_stats(lists: pa.ListArray, vocabulary: StatVocabulary) -> list[dict[s
             values[key] = vocabulary.value(plane, stat)
         result.append(values)
     return result
-
-
-def hosts(spaces: Sequence[XSpace]) -> list[str]:
-    """Distinct names for several hosts: the stored name, else ``host N``; a repeated one gets a number."""
-    seen: dict[str, int] = {}
-    names = []
-    for index, space in enumerate(spaces):
-        base = space.hostname or (f"host {index}" if len(spaces) > 1 else "localhost")
-        seen[base] = seen.get(base, 0) + 1
-        names.append(base if seen[base] == 1 else f"{base} ({seen[base]})")
-    return names

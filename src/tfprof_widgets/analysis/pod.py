@@ -1,0 +1,175 @@
+"""The pod viewer's data: the steps of several hosts side by side, and which one the others wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# A host or device counts as the straggler of a step if it takes this much longer than the median of all.
+STRAGGLER_EXCESS_PCT = 10.0
+
+
+@dataclass(frozen=True)
+class Pod:
+    """Steps of all hosts and devices, aligned.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row a step, host and device: ``step`` (common number, from 0), ``host``, ``host_step`` (the host's own),
+        ``kind``, ``device``, the nine ``*_ms`` categories, ``total_ms`` (their sum) and ``bottleneck`` (label of the
+        largest).
+    stragglers : DataFrame
+        One row a step that several hosts or devices ran: ``step``, ``host``, ``device``, ``total_ms`` of the slowest,
+        ``median_ms`` of all, ``excess_ms``, ``category`` (label of the one in which the slowest exceeds the median most),
+        ``category_excess_ms``, and ``is_straggler`` (an excess of at least 10 % of the median).
+    notes : list of str
+        How hosts were aligned, and what couldn't be.
+    """
+
+    table: pd.DataFrame
+    stragglers: pd.DataFrame
+    notes: list[str] = field(default_factory=list)
+
+
+def pod(tables: Sequence[pd.DataFrame]) -> Pod:
+    """Align the steps of several hosts and compare them.
+
+    Hosts start and stop recording at different moments. As in XProf, the host with the shortest recorded span is the
+    reference; each other one is shifted by whole steps so that the steps overlap in time as much as they can, and the
+    steps that all hosts have are kept.
+
+    Parameters
+    ----------
+    tables : sequence of DataFrame
+        ``Steps.table`` of each host.
+
+    Returns
+    -------
+    Pod
+        Of one host too. Where hosts have no step in common, all their own steps are kept, and a note says so.
+    """
+    notes: list[str] = []
+    without = [str(t["host"].iloc[0]) if len(t) else f"host {i}" for i, t in enumerate(tables) if not len(t)]
+    used = [table for table in tables if len(table)]
+    if without and used:
+        notes.append(f"{len(without)} of {len(tables)} hosts have no steps and are left out: {', '.join(without)}.")
+    shifts = _shifts(used, notes)
+    aligned = []
+    for table, shift in zip(used, shifts, strict=True):
+        rows = table.assign(host_step=table["step"], step=table["step"] - shift)
+        aligned.append(rows)
+    if len(aligned) > 1:
+        low = max(int(rows["step"].min()) for rows in aligned)
+        high = min(int(rows["step"].max()) for rows in aligned)
+        if low > high:
+            notes.append(
+                "The hosts have no step in common (they recorded at different times); each host's own steps are shown, not aligned."
+            )
+            aligned = [table.assign(host_step=table["step"]) for table in used]
+        else:
+            total = sum(rows["step"].nunique() for rows in aligned)
+            aligned = [rows[rows["step"].between(low, high)].assign(step=lambda r: r["step"] - low) for rows in aligned]
+            kept = sum(rows["step"].nunique() for rows in aligned)
+            if kept < total:
+                notes.append(f"{kept} of {total} steps of all hosts are shown: those that every host recorded.")
+    table = pd.concat(aligned, ignore_index=True) if aligned else _no_steps()
+    table["total_ms"] = table["duration_ms"]
+    table["bottleneck"] = _bottleneck(table)
+    columns = ["step", "host", "host_step", "kind", "device", *CATEGORY_COLUMNS, "total_ms", "bottleneck"]
+    table = table[columns].sort_values(["step", "host", "device"], kind="stable", ignore_index=True)
+    return Pod(table, _stragglers(table), notes)
+
+
+def _no_steps() -> pd.DataFrame:
+    text, number = pd.Series(dtype="str"), pd.Series(dtype="float64")
+    whole = pd.Series(dtype="int64")
+    return pd.DataFrame(
+        {"step": whole, "host_step": whole, "host": text, "kind": text, "device": text, "duration_ms": number}
+        | dict.fromkeys(CATEGORY_COLUMNS, number)
+    )
+
+
+def _shifts(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[int]:
+    """How many steps to take off each host's numbers, so that they are the reference's."""
+    if len(tables) < 2:
+        return [0] * len(tables)
+    spans = [_spans(table) for table in tables]
+    chief = min(range(len(tables)), key=lambda i: int(spans[i][1].max() - spans[i][0].min()))
+    shifts = []
+    for i, (start, end) in enumerate(spans):
+        if i == chief:
+            shifts.append(0)
+            continue
+        overlap = np.minimum(end[:, None], spans[chief][1]) - np.maximum(start[:, None], spans[chief][0])
+        overlap = np.maximum(overlap, 0)
+        shift = np.subtract.outer(np.arange(len(start)), np.arange(len(spans[chief][0])))
+        lowest = int(shift.min())
+        total = np.bincount((shift - lowest).ravel(), weights=overlap.ravel().astype(np.float64))
+        candidates = np.arange(len(total)) + lowest
+        # Of equal overlaps XProf takes 0, 1, 2, … before -1, -2, …
+        preference = np.where(candidates >= 0, candidates, len(total) - candidates)
+        best = np.lexsort((preference, -total))[0]
+        shifts.append(int(candidates[best]) if total[best] > 0 else 0)
+        if total[best] == 0:
+            names = tables[i]["host"].iloc[0], tables[chief]["host"].iloc[0]
+            notes.append(f"The steps of {names[0]} overlap none of {names[1]} in time; numbers are taken as they are.")
+    return shifts
+
+
+def _spans(table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Start and end of each step of a host over its devices, in nanoseconds."""
+    start = (table["start_ms"] * 1e6).round().astype(np.int64)
+    end = ((table["start_ms"] + table["duration_ms"]) * 1e6).round().astype(np.int64)
+    return start.groupby(table["step"]).min().to_numpy(), end.groupby(table["step"]).max().to_numpy()
+
+
+def _bottleneck(table: pd.DataFrame) -> NDArray[np.object_]:
+    labels = np.array([CATEGORY_LABELS[c] for c in CATEGORIES], object)
+    # Of equal categories the one whose name comes last in the alphabet, as in XProf.
+    order = np.argsort(labels)[::-1]
+    values = table[list(CATEGORY_COLUMNS)].to_numpy()[:, order]
+    return labels[order][np.argmax(values, axis=1)] if len(values) else np.empty(0, object)
+
+
+def _stragglers(table: pd.DataFrame) -> pd.DataFrame:
+    columns = [
+        "step", "host", "device", "total_ms", "median_ms", "excess_ms", "category", "category_excess_ms", "is_straggler",
+    ]  # fmt: skip
+    size = table.groupby("step")["total_ms"].transform("size")
+    several = table[size > 1]
+    if several.empty:
+        return pd.DataFrame(columns=columns)
+    measures = ["total_ms", *CATEGORY_COLUMNS]
+    median = several.groupby("step")[measures].median()
+    slowest = several.loc[several.groupby("step")["total_ms"].idxmax()].set_index("step")
+    excess = slowest[list(CATEGORY_COLUMNS)] - median[list(CATEGORY_COLUMNS)]
+    most = excess.to_numpy().argmax(axis=1)
+    result = pd.DataFrame(
+        {
+            "host": slowest["host"],
+            "device": slowest["device"],
+            "total_ms": slowest["total_ms"],
+            "median_ms": median["total_ms"],
+            "excess_ms": slowest["total_ms"] - median["total_ms"],
+            "category": [CATEGORY_LABELS[CATEGORIES[i]] for i in most],
+            "category_excess_ms": excess.to_numpy()[np.arange(len(excess)), most],
+        }
+    ).reset_index()
+    result["is_straggler"] = result["excess_ms"] * 100 >= STRAGGLER_EXCESS_PCT * result["median_ms"]
+    return result[columns]
+
+
+def worker(host: str, device: str) -> str:
+    """Name of a host and device for people: the host alone where there is no device."""
+    return host if device == HOST_DEVICE else f"{host} {device}"

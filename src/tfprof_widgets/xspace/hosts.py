@@ -1,0 +1,77 @@
+"""Several hosts of one run: reading their files side by side, and telling them apart."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+
+from .logdir import host_name, read_bytes
+from .reader import XSpace, XSpaceError, read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+# Starting worker processes takes about a second: as long as reading this many bytes here.
+_POOL_FROM_BYTES = 64 * 2**20
+
+
+def read_hosts(paths: Sequence[str], executor: Executor | None = None) -> tuple[list[XSpace], list[str]]:
+    """Read one file a host.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Paths or URLs.
+    executor : Executor, optional
+        Runs the reading, a file a task. By default a process pool where that pays, else this process.
+
+    Returns
+    -------
+    spaces : list of XSpace
+        Of the files that could be read, in their order.
+    lost : list of str
+        What was wrong with each of the others.
+    """
+    if executor is not None:
+        return _sorted_out(list(executor.map(read_host, paths)))
+    if len(paths) > 1 and _total_bytes(paths) >= _POOL_FROM_BYTES:
+        workers = min(len(paths), os.cpu_count() or 1)
+        try:
+            # Spawned, not forked: TensorFlow's threads in this process would not survive a fork.
+            with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+                return _sorted_out(list(pool.map(read_host, paths)))
+        except (BrokenExecutor, OSError):  # no processes to be had (a sandbox, a script without a main guard)
+            pass
+    return _sorted_out([read_host(path) for path in paths])
+
+
+def read_host(path: str) -> XSpace | str:
+    """Read one host's file; return what was wrong with it if it can't be used."""
+    try:
+        return read(read_bytes(path), name=path)
+    except (XSpaceError, OSError) as error:
+        text = str(error)
+        return text if path in text else f"{path}: {text}"
+
+
+def hosts(spaces: Sequence[XSpace]) -> list[str]:
+    """Distinct names of several hosts: the stored name, else the file's; a repeated one gets a number."""
+    seen: dict[str, int] = {}
+    names = []
+    for space in spaces:
+        base = space.hostname or (host_name(space.name) if len(spaces) > 1 else "localhost")
+        seen[base] = seen.get(base, 0) + 1
+        names.append(base if seen[base] == 1 else f"{base} ({seen[base]})")
+    return names
+
+
+def _sorted_out(results: list[XSpace | str]) -> tuple[list[XSpace], list[str]]:
+    return [r for r in results if isinstance(r, XSpace)], [r for r in results if isinstance(r, str)]
+
+
+def _total_bytes(paths: Sequence[str]) -> int:
+    """Size of the local files together; remote ones count as big, since reading them waits for the network."""
+    return sum(os.path.getsize(path) if os.path.exists(path) else _POOL_FROM_BYTES for path in paths)  # noqa: PTH110, PTH202

@@ -1,0 +1,69 @@
+"""Steps of several hosts, aligned and compared."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tfprof_widgets.analysis.pod import pod
+from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE
+
+
+def host(name: str, starts_ms: list[float], duration_ms: float = 8.0, device: str = HOST_DEVICE, **category_ms: float):
+    rows = []
+    for step, start in enumerate(starts_ms):
+        row = {"step": step, "kind": "train", "host": name, "device": device, "start_ms": start, "flags": "averaged"}
+        row |= dict.fromkeys(CATEGORY_COLUMNS, 0.0) | {f"{k}_ms": v for k, v in category_ms.items()}
+        total = duration_ms + sum(category_ms.values())
+        row["other_ms"] = duration_ms
+        rows.append(row | {"duration_ms": total})
+    if not rows:
+        from tfprof_widgets.analysis.steps import _empty_table
+
+        return _empty_table()
+    return pd.DataFrame(rows)
+
+
+def test_hosts_that_started_later_are_shifted_by_whole_steps():
+    early, late = host("a", [0, 10, 20, 30, 40]), host("b", [21, 31, 41])
+    result = pod([early, late])
+    assert result.table.query("host == 'a'")["host_step"].tolist() == [2, 3, 4]
+    assert result.table.query("host == 'b'")["host_step"].tolist() == [0, 1, 2]
+    assert result.table["step"].tolist() == [0, 0, 1, 1, 2, 2]
+    assert result.notes == ["6 of 8 steps of all hosts are shown: those that every host recorded."]
+
+
+def test_hosts_with_nothing_in_common_are_shown_and_said():
+    result = pod([host("a", [0, 10]), host("b", [1000, 1010])])
+    assert len(result.table) == 4
+    assert "overlap none of" in result.notes[0]
+
+
+def test_a_host_without_steps_is_named():
+    result = pod([host("a", [0, 10]), host("b", []), host("c", [0, 10])])
+    assert set(result.table["host"]) == {"a", "c"}
+    assert result.notes[0].startswith("1 of 3 hosts have no steps")
+
+
+def test_the_straggler_and_what_makes_it_slow_are_named():
+    fast = [host(name, [0, 20, 40], device_compute=4.0) for name in "abc"]
+    slow = host("d", [0, 20, 40], device_compute=4.0, input=6.0)
+    result = pod([*fast, slow])
+    assert result.stragglers["host"].tolist() == ["d"] * 3
+    assert result.stragglers["category"].tolist() == [CATEGORY_LABELS["input"]] * 3
+    assert result.stragglers["excess_ms"].tolist() == pytest.approx([6.0] * 3)
+    assert result.stragglers["is_straggler"].all()
+    assert not pod(fast).stragglers["is_straggler"].any()
+
+
+def test_one_host_with_one_device_has_no_stragglers():
+    result = pod([host("a", [0, 10, 20])])
+    assert len(result.table) == 3
+    assert result.stragglers.empty
+    assert result.notes == []
+
+
+def test_no_host_with_steps_gives_an_empty_table():
+    result = pod([host("a", [])])
+    assert result.table.empty
+    assert list(result.table.columns[-2:]) == ["total_ms", "bottleneck"]
