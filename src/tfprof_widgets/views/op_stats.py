@@ -19,7 +19,7 @@ _OUTER_PX, _INNER_PX = 92, 52
 
 By = Literal["name", "type"]
 _MODES = "Eager: run op by op as Python calls it; Function: in the graph of a tf.function"
-_NOUN = {"name": "operation", "type": "operation type"}
+_NOUN = {"name": "operation", "type": "type"}
 
 
 def op_stats_tab(payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | None = None) -> spec.Tab:
@@ -129,7 +129,7 @@ def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
         inner_radius=_INNER_PX, inner_radius_units="screen", outer_radius=_OUTER_PX, outer_radius_units="screen",
         fill_color="color", line_color="white", line_width=1 if len(names) > 1 else 0,
     )  # fmt: skip
-    p.text([0], [0], [ms(total_us / 1e3)], text_align="center", text_baseline="middle", text_font_size="14px")
+    spec.caption(p, [0], [0], [ms(total_us / 1e3)], text_font_size="14px")
     spec.hover(
         p,
         [ring],
@@ -137,8 +137,7 @@ def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
         point_policy="follow_mouse",
     )
 
-    where = "on the host" if side == "Host" else "on the device"
-    title = f"Self time {where} by {_NOUN[by]}"
+    title = f"{side} self time by {_NOUN[by]}"
     spoken = ", ".join(f"{name} {percent(share)}" for name, share in list(zip(names, shares, strict=True))[:5])
     legend = [
         fact(name, f"{percent(share)} · {ms(t / 1e3)}", color=fill)
@@ -155,25 +154,25 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
     infix = "_with_idle" if idle else ""
     of_all = "of all thread time, idle time included" if idle else "of the self time of all ops"
     columns = [
-        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=64),
+        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=60),
         spec.column("host_or_device", "Host/device", "text", width=92),
-        spec.column("type", "Operation type", "text"),
-        spec.column("name", "Operation name", "text"),
-        spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
+        spec.column("type", "Operation type", "text", min_width=130),
+        spec.column("name", "Operation name", "text", min_width=220),
+        spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
         spec.column(
-            "total_time_us", "Total time", "number", digits=1, unit="µs", width=96, hint="The ops called by it included"
+            "total_time_us", "Total time", "number", digits=1, unit="µs", width=88, hint="The ops called by it included"
         ),
-        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs", width=96),
+        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs", width=88),
         spec.column(
             "self_time_us",
             "Total self time",
             "number",
             digits=1,
             unit="µs",
-            width=96,
+            width=88,
             hint="Without the ops called by it",
         ),
-        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs", width=96),
+        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs", width=88),
     ]
     for side in ("device", "host"):
         if (ops["host_or_device"] == side.capitalize()).any():
@@ -181,7 +180,7 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
             so_far = f"This op and those on the {side} ranked above it, in percent {of_all}"
             columns += [
                 spec.column(
-                    f"{side}_self_time{infix}_pct", f"Self time on {side}", "percent", digits=1, width=92, hint=share
+                    f"{side}_self_time{infix}_pct", f"Self time on {side}", "percent", digits=1, width=84, hint=share
                 ),
                 spec.column(
                     f"{side}_cumulative{infix}_pct",
@@ -189,15 +188,16 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
                     "number",
                     unit="%",
                     digits=1,
-                    width=108,
+                    width=96,
                     hint=so_far,
                 ),
             ]
     known = [
         spec.column("flop_rate_gflops", "FLOP rate", "number", digits=1, unit="GFLOP/s", width=92),
         spec.column("bandwidth_gibps", "Memory bandwidth", "number", digits=1, unit="GiB/s", width=100),
+        spec.column("operational_intensity", "Operational intensity", "number", digits=2, unit="FLOP/B", width=100),
         spec.column("bound_by", "Bound by", "text", width=92),
-        spec.column("execution_mode", "Execution mode", "text", width=100, hint=_MODES),
+        spec.column("execution_mode", "Execution mode", "text", width=96, hint=_MODES),
     ]
     columns += [column for column in known if column["field"] in ops and ops[column["field"]].notna().any()]
     return spec.table(

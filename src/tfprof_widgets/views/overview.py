@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, NumeralTickFormatter, Range1d, Span
+from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d, Span
+from bokeh.transform import stack
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from . import spec
@@ -32,6 +33,15 @@ _REASONS = {
 # Each device's chart holds its own data; beyond this many devices only the slowest of each step is drawn.
 _MAX_DEVICE_CHARTS = 16
 _PALE = 0.35
+# With more steps than each of these, bars touch, bars become areas, and areas are of the average of several steps.
+_MOST_GAPS, _MOST_BARS, _MOST_DRAWN = 100, 300, 1000
+_GROUPS = 500
+# Lines over the chart, seen on light and dark pages.
+_LINE = "#808890"
+# So many steps that are too long for the chart are named in it; the note below it names a few more.
+_MOST_NAMED_ABOVE, _MOST_LISTED_ABOVE = 3, 5
+# The chart is at least as wide as so many bars.
+_FEWEST_WIDTHS = 12
 # A rough width of a letter of a bar's label, and of the narrowest bar that the report is made for.
 _LETTER_PX, _NARROW_BAR_PX = 7, 560
 
@@ -50,9 +60,29 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
     """
     items = [spec.text(summary.statement)] if summary.statement else []
     items += _step_items(summary, steps)
-    environment = spec.facts("Run environment", [fact(label, value) for label, value in summary.environment.items()])
-    items.append(spec.row([_top_ops(payload, summary.top_ops), environment], weights=[2, 1]))
+    items += _performance(summary)
+    items.append(_top_ops(payload, summary.top_ops))
+    items.append(spec.facts("Run environment", [fact(label, value) for label, value in summary.environment.items()]))
     return spec.tab("overview", "Overview", items)
+
+
+def _performance(summary: Overview) -> list[spec.Item]:
+    rows = []
+    if summary.examples_per_s is not None:
+        rows.append(fact("Examples per second", f"{summary.examples_per_s:,.0f}"))
+    if summary.device_busy_pct is not None:
+        busy = percent(summary.device_busy_pct)
+        rows.append(
+            fact("Device busy", busy, hint="Share of the time between its first and last event; the rest is idle")
+        )
+    if summary.precision:
+        shares = ", ".join(f"{bits} {percent(share)}" for bits, share in summary.precision.items())
+        rows.append(fact("Device compute precision", shares, hint="Share of the devices' compute time"))
+    for side, share in summary.eager_pct.items():
+        if share > 0:
+            hint = f"Share of the self time of all ops on the {side} that Python ran op by op, not in a tf.function"
+            rows.append(fact(f"Op time run eagerly ({side})", percent(share), hint=hint))
+    return [spec.facts("Performance", rows)] if rows else []
 
 
 # ---- steps --------------------------------------------------------------------------------------------------
@@ -117,7 +147,7 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
             "share": [percent(share) for _, _, share in parts],
             "color": [CATEGORY_COLORS[c] for c, _, _ in parts],
             "text_color": [text_color_on(CATEGORY_COLORS[c]) for c, _, _ in parts],
-            "hatch": [_HATCH if c in HATCHED_CATEGORIES else " " for c, _, _ in parts],
+            "hatch": [_hatch(c) for c, _, _ in parts],
         }
     )
     p = spec.plot(56, zoom=False, x_range=Range1d(0, float(ends[-1]) if len(ends) else 1), y_range=Range1d(-0.5, 0.5))
@@ -129,9 +159,10 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
         y=0, height=0.9, left="left", right="right", source=source,
         fill_color="color", line_color="white", line_width=1, hatch_pattern="hatch", **_HATCH_STYLE,
     )  # fmt: skip
+    # A label on a pattern gets the plain colour behind it.
     p.text(
         x="middle", y=0, text="shown", source=source, text_color="text_color", text_font_size="12px",
-        text_align="center", text_baseline="middle",
+        text_align="center", text_baseline="middle", background_fill_color="color", padding=2,
     )  # fmt: skip
     spec.hover(
         p, [bars], [("Category", "@category"), ("Time", "@time"), ("Share", "@share")], point_policy="follow_mouse"
@@ -142,10 +173,13 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
 
 def _bar_label(category: str, share: float) -> str:
     """As much of a part's name and share as fits into it even in a narrow window."""
-    short = "All others" if category == "other" else CATEGORY_LABELS[category]
     room = share / 100 * _NARROW_BAR_PX / _LETTER_PX - 1
-    wordings = (f"{short} {percent(share)}", percent(share), f"{share:.0f} %")
+    wordings = (f"{_short_label(category)} {percent(share)}", percent(share), f"{share:.0f} %")
     return next((words for words in wordings if len(words) <= room), "")
+
+
+def _short_label(category: str) -> str:
+    return "All others" if category == "other" else CATEGORY_LABELS[category]
 
 
 def _breakdown_facts(average: pd.Series[Any]) -> spec.Item:
@@ -153,15 +187,16 @@ def _breakdown_facts(average: pd.Series[Any]) -> spec.Item:
     mean = float(average["mean_ms"])
     rows = [
         fact(
-            CATEGORY_LABELS[c],
+            _short_label(c),
             f"{ms(time, like=mean)} · {percent(share)}",
             color=CATEGORY_COLORS[c],
             hatch=c in HATCHED_CATEGORIES,
+            hint=CATEGORY_LABELS[c] if c == "other" else "",
         )
         for c, time, share in parts
     ]
     seen = {c for c, _, _ in parts}
-    unseen = [CATEGORY_LABELS[c] for c in CATEGORIES if c not in seen]
+    unseen = [_short_label(c) for c in CATEGORIES if c not in seen]
     if unseen:
         rows.append(fact(", ".join(unseen), "0"))
     return spec.facts("Where the time goes", rows)
@@ -231,84 +266,150 @@ def _step_chart(
     number = steps["step"].to_numpy(np.int64)
     left_out = _is_left_out(steps)
     shown = [c for c in CATEGORIES if (steps[f"{c}_ms"] > 0).any()]
-    position, labels = _positions(number)
+    as_bars = len(steps) <= _MOST_BARS
+    in_groups_of = 1 if len(steps) <= _MOST_DRAWN else -(-len(steps) // _GROUPS)
+    position, labels = _positions(number, gaps=as_bars)
     top, above = _top(total, left_out)
+    mean = float(average["mean_ms"]) if mean_line and average["steps"] > 0 else None
 
+    p = spec.plot(
+        260, x_range=Range1d(*_ends(position), bounds="auto"), y_range=Range1d(0, top),
+        x_axis_label="Step", y_axis_label="Time (ms)",
+    )  # fmt: skip
+    p.xgrid.visible = False
+    p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    p.xaxis.formatter = NumeralTickFormatter(format="0")
+    if len(steps) <= _FEWEST_WIDTHS:
+        p.xaxis.ticker = FixedTicker(ticks=position.tolist())
+    else:
+        p.xaxis.ticker.min_interval = 1
+    p.xaxis.major_label_overrides = labels
+    if in_groups_of > 1:
+        source = _grouped_source(steps, position, left_out, shown, in_groups_of)
+    else:
+        source = _source(steps, position, left_out, shown, several=several)
+    (_draw_bars if as_bars else _draw_areas)(p, source, shown)
+    if mean is not None:
+        p.add_layout(Span(location=mean, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1))
+    _mark_above(p, position[above], total[above], top)
+    _chart_hover(p, source, shown, float(np.median(total)))
+
+    kind = str(average["kind"])
+    steps_of_kind = count(len(steps), "step") + (f" ({kind})" if kind not in ("", "step") else "")
+    notes = []
+    if in_groups_of > 1:
+        notes.append(
+            f"Each of the {len(source.data['x'])} columns is the average of {in_groups_of} steps in a row; "
+            "the thin line above it is the longest of them."
+        )
+    if mean is not None:
+        notes.append(f"Dashed: the average, {ms(mean)}.")
+    if left_out.any():
+        pale = "Pale: " if as_bars else ""
+        notes.append(f"{pale}{left_out.sum():,} of {count(len(steps), 'step')}, left out of averages.")
+    if above.any():
+        notes.append(f"Above the axis: {_list_steps(number[above], total[above])}.")
+    if labels:
+        notes.append("The steps stand side by side: their numbers have gaps or repeat.")
+    alt = (
+        f"Step time of {steps_of_kind}, one beside the other: from {ms(total.min())} to {ms(total.max())}; "
+        f"split into {', '.join(CATEGORY_LABELS[c] for c in shown)}."
+    )
+    return spec.chart(f"Step time: {steps_of_kind}", p, alt, " ".join(notes))
+
+
+def _source(
+    steps: pd.DataFrame, position: NDArray[np.float64], left_out: NDArray[np.bool_], shown: list[str], *, several: bool
+) -> ColumnDataSource:
+    """Return the chart's data: a row a step."""
+    number = steps["step"].to_numpy(np.int64)
     data: dict[str, Any] = {
         "x": position,
-        "step": number.astype(np.int32) if len(number) and np.abs(number).max() < 2**31 else [str(n) for n in number],
-        "total": total.astype(np.float32),
+        "width": np.ones(len(steps), np.float32),
+        "step": number.astype(np.int32) if np.abs(number).max() < 2**31 else [str(n) for n in number],
+        "total": steps["duration_ms"].to_numpy(np.float32),
         "alpha": np.where(left_out, _PALE, 1.0).astype(np.float32),
         "start": steps["start_ms"].to_numpy(np.float32),
         **{c: steps[f"{c}_ms"].to_numpy(np.float32) for c in shown},
     }
     if left_out.any():
-        data["left_out"] = [
-            _reasons_of(flags) if out else "no" for flags, out in zip(steps["flags"], left_out, strict=True)
-        ]
+        reasons = (_reasons_of(flags) if out else "no" for flags, out in zip(steps["flags"], left_out, strict=True))
+        data["left_out"] = list(reasons)
     if several:
         data["device"] = [f"{h} {d}" for h, d in zip(steps["host"], steps["device"], strict=True)]
-    source = ColumnDataSource(data)
-    few = len(steps) <= 100
-    p = spec.plot(
-        260,
-        x_range=Range1d(*_ends(position), bounds="auto"),
-        y_range=Range1d(0, top),
-        x_axis_label="Step",
-        y_axis_label="Time (ms)",
+    return ColumnDataSource(data)
+
+
+def _grouped_source(
+    steps: pd.DataFrame, position: NDArray[np.float64], left_out: NDArray[np.bool_], shown: list[str], size: int
+) -> ColumnDataSource:
+    """Return the chart's data with a row for so many steps in a row: their average, and the longest of them.
+
+    Steps that are left out of averages are left out of these too, unless a group has no others.
+    """
+    group = np.arange(len(steps)) // size
+    only_left_out = np.bincount(group, ~left_out)[group] == 0
+    used = ~left_out | only_left_out
+    averaged = steps[["duration_ms", *(f"{c}_ms" for c in shown)]][used].groupby(group[used]).mean()
+    number = steps["step"].to_numpy(np.int64)
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    last = np.append(first[1:], len(steps)) - 1
+    return ColumnDataSource(
+        {
+            "x": (position[first] + position[last]) / 2,
+            "width": (position[last] - position[first] + 1).astype(np.float32),
+            "step": [f"{a} to {b}" for a, b in zip(number[first].tolist(), number[last].tolist(), strict=True)],
+            "total": averaged["duration_ms"].to_numpy(np.float32),
+            "longest": steps["duration_ms"].groupby(group).max().to_numpy(np.float32),
+            "start": steps["start_ms"].to_numpy(np.float32)[first],
+            **{c: averaged[f"{c}_ms"].to_numpy(np.float32) for c in shown},
+        }
     )
-    p.xgrid.visible = False
-    p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    p.xaxis.formatter = NumeralTickFormatter(format="0")
-    p.xaxis.ticker.min_interval = 1
-    if labels:
-        p.xaxis.major_label_overrides = labels
-    # Bars of many steps touch: gaps narrower than a pixel would only blur the colours.
+
+
+def _draw_bars(p: Figure, source: ColumnDataSource, shown: list[str]) -> None:
+    # Where bars are narrow, gaps between them would only blur the colours.
     p.vbar_stack(
-        shown, x="x", width=0.85 if few else 1.0, source=source,
+        shown, x="x", width=0.85 if len(source.data["x"]) <= _MOST_GAPS else 1.0, source=source,
         fill_color=[CATEGORY_COLORS[c] for c in shown], fill_alpha="alpha", line_color=None,
-        hatch_pattern=[_HATCH if c in HATCHED_CATEGORIES else " " for c in shown], **_HATCH_STYLE,
+        hatch_pattern=[_hatch(c) for c in shown], **_HATCH_STYLE,
     )  # fmt: skip
-    if mean_line and average["steps"] > 0:
-        p.add_layout(
-            Span(
-                location=float(average["mean_ms"]),
-                dimension="width",
-                line_color="#808890",
-                line_dash="dashed",
-                line_width=1,
-            )
-        )
-    _mark_above(p, position[above], total[above], top)
-    _chart_hover(p, source, shown, total)
-
-    kind = str(average["kind"])
-    notes = []
-    if mean_line and average["steps"] > 0:
-        notes.append(f"Dashed: the average, {ms(float(average['mean_ms']))}.")
-    if left_out.any():
-        notes.append(f"Pale: {left_out.sum():,} of {len(steps):,} steps, left out of averages.")
-    if above.any():
-        notes.append(f"Above the axis: {_list_steps(number[above], total[above])}.")
-    if labels:
-        notes.append("Steps are drawn in their order, side by side; their numbers have gaps or repeat.")
-    alt = (
-        f"Time of {count(len(steps), 'step')} of kind {kind}, one bar each: from {ms(total.min())} to {ms(total.max())}; "
-        f"split into {', '.join(CATEGORY_LABELS[c] for c in shown)}."
-    )
-    return spec.chart(f"Step time: {count(len(steps), f'{kind} step'.strip())}", p, alt, " ".join(notes))
 
 
-def _positions(number: NDArray[np.int64]) -> tuple[NDArray[np.float64], dict[int | float | str, str]]:
-    """Place of each step on the x axis: its number, unless numbers repeat or lie far apart; then the labels of the places."""
+def _draw_areas(p: Figure, source: ColumnDataSource, shown: list[str]) -> None:
+    """Draw one area a category: side by side, bars of about a pixel come out pale."""
+    # An area in steps goes from each left edge to the next, so the right edge of the last step is a point too.
+    half = source.data["width"] / 2
+    edges: dict[str, Any] = {"left": np.append(source.data["x"] - half, source.data["x"][-1] + half[-1])}
+    for name in {"longest", *shown} & source.data.keys():
+        edges[name] = np.append(source.data[name], source.data[name][-1:])
+    points = ColumnDataSource(edges)
+    for i, category in enumerate(shown):
+        p.varea_step(
+            x="left", y1=stack(*shown[:i]), y2=stack(*shown[: i + 1]), step_mode="after", source=points,
+            fill_color=CATEGORY_COLORS[category], hatch_pattern=_hatch(category), **_HATCH_STYLE,
+        )  # fmt: skip
+    if "longest" in edges:
+        p.step(x="left", y="longest", mode="after", source=points, line_color=_LINE, line_width=1)
+
+
+def _hatch(category: str) -> str:
+    return _HATCH if category in HATCHED_CATEGORIES else " "
+
+
+def _positions(number: NDArray[np.int64], *, gaps: bool) -> tuple[NDArray[np.float64], dict[int | float | str, str]]:
+    """Place of each step on the x axis: its number, unless numbers repeat or leave (wide) gaps; then the labels of the places."""
     distinct = len(np.unique(number)) == len(number)
-    if not len(number) or (distinct and np.ptp(number) < 2 * len(number)):
+    if distinct and np.ptp(number) < (2 if gaps else 1) * len(number):
         return number.astype(float), {}
     return np.arange(len(number), dtype=float), {i: str(n) for i, n in enumerate(number.tolist())}
 
 
 def _ends(position: NDArray[np.float64]) -> tuple[float, float]:
-    return (float(position.min()) - 0.5, float(position.max()) + 0.5) if len(position) else (-0.5, 0.5)
+    """Ends of the x axis: at the outer bars, and beyond them where there are so few that they would be very wide."""
+    first, last = float(position.min()), float(position.max())
+    room = max(0.5, 0.005 * (last - first), (_FEWEST_WIDTHS - (last - first)) / 2)
+    return first - room, last + room
 
 
 def _top(total: NDArray[np.float64], left_out: NDArray[np.bool_]) -> tuple[float, NDArray[np.bool_]]:
@@ -329,29 +430,34 @@ def _top(total: NDArray[np.float64], left_out: NDArray[np.bool_]) -> tuple[float
 def _mark_above(p: Figure, position: NDArray[np.float64], total: NDArray[np.float64], top: float) -> None:
     if not len(position):
         return
-    p.scatter(position, 0.965 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
-    if len(position) <= 3:
-        p.text(
-            position, 0.965 * top, [ms(t) for t in total], text_font_size="11px", text_baseline="middle",
-            x_offset=8, background_fill_color="white", background_fill_alpha=0,
-        )  # fmt: skip
+    p.scatter(position, 0.96 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
+    if len(position) > _MOST_NAMED_ABOVE:
+        return
+    middle = (p.x_range.start + p.x_range.end) / 2
+    for side, offset, align in ((position < middle, 8, "left"), (position >= middle, -8, "right")):
+        words = [ms(t) for t in total[side]]
+        height = [0.96 * top] * len(words)
+        spec.caption(p, position[side], height, words, text_align=align, x_offset=offset, text_font_size="11px")
 
 
-def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64], most: int = 5) -> str:
+def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64]) -> str:
+    most = _MOST_LISTED_ABOVE
     named = ", ".join(f"step {n} ({ms(t)})" for n, t in list(zip(number.tolist(), total.tolist(), strict=True))[:most])
     return named + (f" and {len(number) - most:,} more" if len(number) > most else "")
 
 
-def _chart_hover(p: Figure, source: ColumnDataSource, shown: list[str], total: NDArray[np.float64]) -> None:
+def _chart_hover(p: Figure, source: ColumnDataSource, shown: list[str], median: float) -> None:
     """Tell all categories of the step under the pointer, wherever in its column that is."""
-    median = float(np.median(total)) if len(total) else 0.0
     digits = int(np.clip(2 - np.floor(np.log10(median)), 0, 4)) if median > 0 else 3
     number = "{0,0." + "0" * digits + "}" if digits else "{0,0}"
     whole = p.vbar(
-        x="x", top="total", width=1.0, source=source, fill_color="#808890", fill_alpha=0.0, line_color=None,
-        hover_fill_color="#808890", hover_fill_alpha=0.25, hover_line_color=None,
+        x="x", top="total", width="width", source=source, fill_color=None, line_color=None,
+        hover_fill_color=_LINE, hover_fill_alpha=0.3, hover_line_color=None,
     )  # fmt: skip
-    tooltips = [("Step", "@step"), ("Time", f"@total{number} ms"), ("Starts at", "@start{0,0.0} ms")]
+    tooltips = [("Step", "@step"), ("Time", f"@total{number} ms")]
+    if "longest" in source.data:
+        tooltips = [("Steps", "@step"), ("Average", f"@total{number} ms"), ("Longest", f"@longest{number} ms")]
+    tooltips.append(("Starts at", "@start{0,0.0} ms"))
     tooltips += [(CATEGORY_LABELS[c], f"@{c}{number} ms") for c in shown]
     if "left_out" in source.data:
         tooltips.append(("Left out", "@left_out"))
@@ -376,14 +482,14 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
     of_all = f"In percent of the self time of all ops on the {side}"
     so_far = "This op and those above it, in percent of the same"
     return spec.table(
-        f"Top {len(ranked)} TensorFlow operations on the {side}",
+        f"Top {count(len(ranked), 'TensorFlow operation')} on the {side}",
         "top_ops",
         [
             spec.column("rank", "Rank", "number", digits=0, width=64),
             spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
             spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=108, hint=so_far),
-            spec.column("category", "Category", "text"),
-            spec.column("name", "Operation", "text"),
+            spec.column("category", "Category", "text", min_width=150),
+            spec.column("name", "Operation", "text", min_width=220),
             spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
             spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
         ],

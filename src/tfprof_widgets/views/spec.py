@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from bokeh.embed import json_item
-from bokeh.models import BoxZoomTool, HoverTool, PanTool, ResetTool, WheelZoomTool
+from bokeh.models import BoxZoomTool, ColumnDataSource, HoverTool, PanTool, ResetTool, Text, WheelZoomTool
 from bokeh.plotting import figure
 
 if TYPE_CHECKING:
@@ -95,11 +95,12 @@ def column(
     digits: int | None = None,
     unit: str = "",
     width: int | None = None,
+    min_width: int | None = None,
     hint: str = "",
 ) -> Column:
-    """Return a table's column."""
+    """Return a table's column; one without a ``width`` shares what the others leave."""
     given: Column = {"field": field, "title": title, "kind": kind}
-    optional = {"digits": digits, "unit": unit or None, "width": width, "hint": hint or None}
+    optional = {"digits": digits, "unit": unit or None, "width": width, "min_width": min_width, "hint": hint or None}
     return given | {key: value for key, value in optional.items() if value is not None}
 
 
@@ -170,6 +171,15 @@ def hover(p: Figure, renderers: Sequence[Any], tooltips: Sequence[tuple[str, str
     p.add_tools(HoverTool(renderers=list(renderers), tooltips=list(tooltips), **options))
 
 
+def caption(p: Figure, x: Any, y: Any, words: Any, **options: Any) -> None:
+    """Write our own words (never a profile's) into a figure, in the page's colour unless given another.
+
+    Not `figure.text`, which would fix the colour to black.
+    """
+    glyph = Text(x="x", y="y", text="words", text_baseline="middle", **{"text_align": "center"} | options)
+    p.add_glyph(ColumnDataSource({"x": list(x), "y": list(y), "words": list(words)}), glyph)
+
+
 def chart(title: str, p: Figure, alt: str, note: str = "") -> Item:
     """Return a figure's item.
 
@@ -196,7 +206,10 @@ def ms(value: float, like: float | None = None) -> str:
         return "–"
     size = abs(value if like is None or like != like else like)
     unit, scale = next(((u, s) for u, s in (("s", 1e-3), ("ms", 1.0)) if size * s >= 1), ("µs", 1e3))
-    return f"{_digits(value * scale, abs(size * scale))} {unit}"
+    least = 10.0 ** -_digits(size * scale)
+    if 0 < abs(value * scale) < least / 2:
+        return f"<{least:g} {unit}"
+    return f"{value * scale:,.{_digits(size * scale)}f} {unit}"
 
 
 def percent(value: float) -> str:
@@ -213,6 +226,6 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _digits(value: float, size: float) -> str:
-    """Return a number with as many digits as give three that count to one of a given size; none lost before the point."""
-    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+def _digits(size: float) -> int:
+    """Return how many digits after the point give a number of this size three that count."""
+    return 0 if size >= 100 else 1 if size >= 10 else 2
