@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .report import Report
+    from .xspace import XSpace
 
 _NO_TENSORFLOW = """\
 TensorFlow is needed to profile, and this Python has none ({python}).
@@ -60,6 +61,12 @@ _STALE_OURS = "An earlier capture of tfprof_widgets ({name}) was still running; 
 _STOPPED_INSIDE = (
     "The profiled code itself stopped the profiler (tf.profiler.experimental.stop, or a callback "
     "that calls it); the report shows what was captured until then."
+)
+
+
+_IGNORED = (
+    "TensorFlow ignored some of the options of this capture: {ignored}. Versions 2.20 and 2.21 ignore all tracer levels "
+    "(this is {version}); 2.15 follows them."
 )
 
 
@@ -320,7 +327,12 @@ class Session:
             if not self._paths:
                 reason = " ".join(self.notes)
                 raise CaptureError(f"TensorFlow wrote no profile. {reason}".rstrip())
-            return load_run(self._paths, capture=self.info)
+            info = self.info
+            report = load_run(self._paths, capture=info)
+            ignored = _ignored_options(self.options, [host.trace.space for host in report.hosts])
+            if ignored:
+                info.notes.append(_IGNORED.format(version=info.tensorflow_version, ignored=ignored))
+            return report
         finally:
             self.discard()
 
@@ -395,6 +407,27 @@ def _local_directory(logdir: str | Path) -> Path:
     if "://" in str(logdir):
         raise CaptureError(f"The log directory must be a local one, not {logdir}. Nothing was run.")
     return Path(logdir).expanduser().absolute()
+
+
+def _ignored_options(options: Options, spaces: list[XSpace]) -> str:
+    """Say which options the profile shows not to have been followed; empty if none."""
+    from google.protobuf import unknown_fields
+    from google.protobuf.empty_pb2 import Empty
+
+    # The options that took effect, as newer versions of TensorFlow store them: a serialised ProfileOptions.
+    stored = [stats["profile_options"] for space in spaces for stats in space.plane_stats if "profile_options" in stats]
+    ignored = []
+    if stored and isinstance(stored[0], bytes):
+        # Its own class is TensorFlow's; read as an empty message, all its fields are unknown ones.
+        fields: Any = unknown_fields.UnknownFieldSet(Empty.FromString(stored[0]))
+        effective = {each.field_number: each.data for each in fields}
+        for number, option, asked in ((2, "host level", options.host_level), (3, "device level", options.device_level)):
+            if (level := effective.get(number, 0)) != asked:
+                ignored.append(f"{option} {asked} was asked for, {level} was recorded")
+    # Names of Python calls begin with a dollar sign.
+    if options.python and not any(name.startswith("$") for space in spaces for name in space.meta_name):
+        ignored.append("Python calls were asked for, none was recorded")
+    return "; ".join(ignored)
 
 
 class Profile:
