@@ -15,6 +15,8 @@ import numpy as np
 import pandas as pd
 
 from .analysis.events import Trace, events_table
+from .analysis.kernels import kernels
+from .analysis.memory import memory, memory_peak, memory_summary
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_type, overview
 from .analysis.pod import Pod, pod
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from .views.colors import OpColors
     from .views.spec import Tab
 
+# What `Report.to_csv` writes: each the name of a property.
+_TABLES = ("steps", "ops", "kernels", "memory", "memory_summary", "memory_peak", "pod", "events")
+
 _log = logging.getLogger(__name__)
 
 
@@ -47,6 +52,11 @@ class HostProfile:
     def steps(self) -> Steps:
         """The host's steps."""
         return find_steps(self.trace)
+
+    @cached_property
+    def memory(self) -> pd.DataFrame:
+        """The host's allocations and deallocations, in time order."""
+        return memory(self.trace, self.step_of_event)
 
     @cached_property
     def step_of_event(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -110,7 +120,7 @@ class Report:
     @cached_property
     def ops(self) -> pd.DataFrame:
         """One row an op of the host or of a device, with its times and shares; see `analysis.op_stats.op_stats`."""
-        return op_stats([host.trace for host in self.hosts]) if len(self.hosts) > 1 else op_stats(self.hosts[0].trace)
+        return op_stats([host.trace for host in self.hosts])
 
     @cached_property
     def _pod(self) -> Pod:
@@ -134,12 +144,38 @@ class Report:
         )
 
     @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """One row a GPU kernel, launch shape and op; see `analysis.kernels.kernels`. With several hosts, a ``host`` column."""
+        return self._of_hosts(lambda host: kernels(host.trace))
+
+    @cached_property
+    def memory(self) -> pd.DataFrame:
+        """One row an allocation or deallocation; see `analysis.memory.memory`. With several hosts, a ``host`` column."""
+        return self._of_hosts(lambda host: host.memory)
+
+    @cached_property
+    def memory_summary(self) -> pd.DataFrame:
+        """One row an allocator: counts, capacity, peaks, fragmentation; see `analysis.memory.memory_summary`."""
+        return self._of_hosts(lambda host: memory_summary(host.memory))
+
+    @cached_property
+    def memory_peak(self) -> pd.DataFrame:
+        """What each allocator held when most was in use; see `analysis.memory.memory_peak`."""
+        return self._of_hosts(lambda host: memory_peak(host.memory))
+
+    @cached_property
     def events(self) -> pd.DataFrame:
         """Every event: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step`` (and ``host``, if several)."""
-        tables = [events_table(host.trace, host.step_of_event) for host in self.hosts]
+        return self._of_hosts(lambda host: events_table(host.trace, host.step_of_event))
+
+    def _of_hosts(self, make: Callable[[HostProfile], pd.DataFrame]) -> pd.DataFrame:
+        """Table of every host, one below the other; with several hosts, the first column tells which."""
+        tables = [make(host) for host in self.hosts]
         if len(tables) == 1:
             return tables[0]
-        return pd.concat(tables, keys=[host.trace.host for host in self.hosts], names=["host"]).reset_index("host")
+        named = [table.assign(host=host.trace.host) for host, table in zip(self.hosts, tables, strict=True)]
+        table = pd.concat(named, ignore_index=True)
+        return table[["host", *(name for name in table.columns if name != "host")]]
 
     @cached_property
     def notes(self) -> list[str]:
@@ -283,7 +319,7 @@ class Report:
         target = Path(directory)
         target.mkdir(parents=True, exist_ok=True)
         written = []
-        for name in ("steps", "ops", "events"):
+        for name in _TABLES:
             file = target / f"{name}.csv"
             getattr(self, name).to_csv(file, index=False)
             written.append(file)
