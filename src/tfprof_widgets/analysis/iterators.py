@@ -31,7 +31,9 @@ _ASYNCHRONOUS = re.compile(
 )
 _INDEX = re.compile(r"\[\d+\]")
 # Stages with several inputs: the number in their name says which input. In others it counts iterators made one after another.
-_SEVERAL_INPUTS = re.compile(r"(Zip|Concatenate|DirectedInterleave|SampleFromDatasets|ChooseFrom\w*|ChooseFastest\w*)(V\d+)?\[")
+_SEVERAL_INPUTS = re.compile(
+    r"(Zip|Concatenate|DirectedInterleave|SampleFromDatasets|ChooseFrom\w*|ChooseFastest\w*)(V\d+)?\["
+)
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ class Iterators:
 def iterators(trace: Trace) -> Iterators:
     """Find the iterator events of a trace, and what belongs to them."""
     names = trace.space.meta_name
-    meta_is_iterator = trace.meta_matches(lambda n: n.startswith("Iterator::")) & trace.plane_is_host[trace.space.meta_plane]
+    meta_is_iterator = (
+        trace.meta_matches(lambda n: n.startswith("Iterator::")) & trace.plane_is_host[trace.space.meta_plane]
+    )
     meta_is_produce = trace.meta_matches(lambda n: _PRODUCE.fullmatch(n) is not None)
     event = np.flatnonzero(meta_is_iterator[trace.meta])
     produce = np.flatnonzero(meta_is_produce[trace.meta])
@@ -125,7 +129,7 @@ def iterators(trace: Trace) -> Iterators:
     made_by = np.where((around >= 0) & (caller < 0), around, -1)  # the producer, for what is made in the background
     caller[is_root] = -1
 
-    self_ps, inner_op, inner_owner = _op_self(trace, event, meta_is_iterator)
+    self_ps, inner_op, inner_owner = _op_self(trace, event)
     consume = np.flatnonzero(trace.meta_matches(lambda n: _CONSUME.fullmatch(n) is not None)[trace.meta])
     consumer = row_of(nearest(trace.parent, meta_is_iterator[trace.meta], consume))
     consume, consumer = consume[consumer >= 0], consumer[consumer >= 0]
@@ -210,9 +214,7 @@ def _stages(
     return stage, stage_name, stage_parent
 
 
-def _op_self(
-    trace: Trace, event: NDArray[np.int64], meta_is_iterator: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _op_self(trace: Trace, event: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Self time of iterator events among the ops of their thread; the ops directly inside them, and whose each is (row)."""
     duration = trace.duration_ps[event]
     if not len(event):
@@ -252,17 +254,15 @@ def _link(
     offered = _mix(iterator_id[consumer], taken)
     # Counters start again with a new iterator at the same address, so a key may repeat: the first that ended later is right.
     _, where = np.unique(np.concatenate([offered, wanted]), return_inverse=True)
-    times, rank = np.unique(np.concatenate([_ends(trace, event[consumer]), trace.start_ps[event[child]]]), return_inverse=True)
+    times, rank = np.unique(
+        np.concatenate([_ends(trace, event[consumer]), trace.start_ps[event[child]]]), return_inverse=True
+    )
     position = where.astype(np.int64) * len(times) + rank
     offers, wants = position[: len(consume)], position[len(consume) :]
     order = np.argsort(offers, kind="stable")
     found = np.searchsorted(offers[order], wants)
     found_at = order[np.minimum(found, len(order) - 1)]
-    same = (
-        (found < len(order))
-        & (iterator_id[consumer[found_at]] == parent_id[child])
-        & (taken[found_at] == made)
-    )
+    same = (found < len(order)) & (iterator_id[consumer[found_at]] == parent_id[child]) & (taken[found_at] == made)
     caller[child[same]] = consumer[found_at[same]]
 
 
@@ -339,7 +339,8 @@ def _functions(
 
     around = nearest(trace.parent, around_mask, captured)
     row, background = row_of(around), producer_row(around)
-    of = np.where(row >= 0, iterator[row] if len(iterator) else -1, np.where(background >= 0, worker[background] if len(worker) else -1, -1))
+    of = np.where(background >= 0, np.append(worker, -1)[background], -1)
+    of[row >= 0] = iterator[row[row >= 0]]
     call_id = _values(stat_id, captured)
     order = np.argsort(call_id, kind="stable")
     process = trace.named("ExecutorState::Process")

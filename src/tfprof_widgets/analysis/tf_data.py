@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from .intervals import union_ps
 from .iterators import Iterators, blame, is_asynchronous, iterators, short_name
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from .events import Trace
@@ -29,6 +32,7 @@ HIGH_INPUT_PCT = 20.0
 # Without steps, a call is slow from here on (XProf's threshold, in µs).
 SLOW_CALL_US = 50.0
 
+_BELOW_INTERLEAVE = re.compile(r"::ParallelInterleave\w*(?=\[\*\])")
 _STAGE_COLUMNS = {
     "pipeline": "int64", "stage": "str", "name": "str", "depth": "int64", "parent": "str", "calls": "int64",
     "total_time_ms": "float64", "self_time_ms": "float64", "wait_time_ms": "float64", "work_time_ms": "float64",
@@ -68,8 +72,8 @@ class TfData:
         reads from it), ``calls``, ``total_time_ms``, ``self_time_ms`` (without the stages and ops that it calls on its thread),
         ``wait_time_ms`` (of that, waiting for another thread), ``work_time_ms`` (own work: self time less waiting, and handing
         elements over in the background), ``function_time_ms`` (thread time in the functions given to it, wherever they ran),
-        ``python_time_ms`` (of that, in ``py_function`` and the like, which run one at a time), ``time_per_batch_ms`` (work, and function time
-        divided by the parallelism, for each call of the outermost iterator: what the stage can't do a batch faster than),
+        ``python_time_ms`` (of that, in ``py_function`` and the like, which run one at a time), ``time_per_batch_ms`` (work, and function
+        time divided by the parallelism, for each call of the outermost iterator: what the stage can't do a batch faster than),
         ``blocking_time_ms`` and ``blocking_pct`` (what the loop waited for it), ``is_bottleneck``, ``is_asynchronous``, and
         its parameters as last seen: ``is_autotuned``, ``parallelism``, ``buffer_size``, ``batch_size``, ``cycle_length``; and the
         mean ``buffered_elements`` at a call. NaN where the profile doesn't say.
@@ -78,23 +82,17 @@ class TfData:
         ``duration_ms``, ``is_slow``, ``is_judged`` (enters the verdict), ``bottleneck`` (stage with most of its time), ``bottleneck_ms``.
     notes : list of str
         What the reader of the numbers should know.
+    main, main_stage : dict or None
+        The rows of ``pipelines`` and ``stages`` of what the loop waited for longest: a pipeline that feeds training, on the host,
+        if there is one.
     """
 
     pipelines: pd.DataFrame
     stages: pd.DataFrame
     calls: pd.DataFrame
     notes: list[str] = field(default_factory=list)
-
-    @property
-    def main(self) -> pd.Series[float] | None:
-        """Row of ``pipelines`` that the loop waited for longest, among those on the host if there are any; None without pipelines."""
-        table = self.pipelines[self.pipelines["calls"] > 0]
-        if (table["place"] == "host").any():
-            table = table[table["place"] == "host"]
-        if table.empty:
-            return None
-        training = table[table["kind"].isin(["train"])]
-        return (table if training.empty else training).sort_values("blocked_ms", ascending=False, kind="stable").iloc[0]
+    main: dict[str, Any] | None = None
+    main_stage: dict[str, Any] | None = None
 
 
 def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = None) -> TfData:
@@ -116,303 +114,361 @@ def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = No
     """
     its = iterators(trace) if its is None else its
     if not len(its.event):
-        notes = ["No tf.data iterators in this profile: the input doesn't come from tf.data, or nothing was read while the profiler ran."]
-        return TfData(_empty(_PIPELINE_COLUMNS), _empty(_STAGE_COLUMNS), _empty(_CALL_COLUMNS), notes)
-    root = np.flatnonzero(its.is_root_call)
-    root = root[np.argsort(trace.start_ps[its.event[root]], kind="stable")]
-    step = np.full(len(root), -1, np.int64)
-    if steps is not None and len(steps.table):
-        step = steps.step_of(trace)[its.event[root]]
-    step_ms, step_kind, step_averaged = _step_times(steps)
-    kind = np.array([step_kind.get(int(s), "") for s in step], object)
+        notes = [
+            "No tf.data iterators in this profile: the input doesn't come from tf.data, or nothing was read while the profiler ran."
+        ]
+        return TfData(_frame([], _PIPELINE_COLUMNS), _frame([], _STAGE_COLUMNS), _frame([], _CALL_COLUMNS), notes)
+    step_times = _StepTimes(steps)
+    calls = _root_calls(trace, its, steps)
+    kinds = np.array([*step_times.kinds, ""], object)[step_times.kind(calls.step)]
+    name = _names(trace, its)
+    pipeline_of_iterator = _pipelines(trace, its, calls, kinds, name)
+    calls.pipeline = pipeline_of_iterator[its.iterator[calls.row]]
+    calls.judged = _judged(calls, step_times)
 
-    pipeline_of_iterator = _pipelines(trace, its, root, kind)
-    pipeline = pipeline_of_iterator[its.iterator[root]]
+    pipelines = _pipeline_rows(trace, its, calls, kinds, name, pipeline_of_iterator, step_times)
+    slow = _slow(calls, pipelines)
     blocking, owner = blame(trace, its)
-    judged = _judged(trace, its, root, pipeline, step, step_averaged)
-    calls = _calls(trace, its, root, pipeline, step, judged, blocking, owner)
-    pipelines = _pipeline_table(trace, its, calls, kind, pipeline_of_iterator, step_ms, steps is not None and len(steps.table) > 0)
-    waited = np.isin(owner, root[judged])
-    stages = _stage_table(trace, its, pipeline_of_iterator, pipelines, np.where(waited, blocking, 0))
-    calls["is_slow"] = _slow(calls, pipelines)
-    pipelines["slow_calls"] = np.bincount(calls["pipeline"], weights=calls["is_slow"], minlength=len(pipelines)).astype(np.int64)
-    _judge(pipelines, stages)
+    waited = np.zeros(len(its.event), np.bool_)
+    waited[calls.row] = calls.judged
+    stages = _stage_rows(
+        trace, its, pipeline_of_iterator, pipelines, np.where(waited[owner] & (owner >= 0), blocking, 0)
+    )
+    bottlenecks = {row["pipeline"]: row for row in stages if row["is_bottleneck"]}
+    for row in pipelines:
+        row["slow_calls"] = int(np.count_nonzero(slow[calls.pipeline == row["pipeline"]]))
+        _judge(row, bottlenecks.get(row["pipeline"]))
+    main = _main(pipelines)
     notes = []
-    if (pipelines["place"] == "device").all():
-        notes.append("Only the part of the pipeline that hands batches to a device was captured; the host's part is not in this profile.")
-    orphans = int((pipelines["calls"] == 0).sum())
-    if orphans:
-        notes.append(f"{orphans} of {len(pipelines)} pipelines worked in the background, but nothing was taken from them while the profiler ran.")
+    if all(row["place"] == "device" for row in pipelines):
+        notes.append(
+            "Only the part of the pipeline that hands batches to a device is in this profile, not the host's part."
+        )
+    idle = sum(row["calls"] == 0 for row in pipelines)
+    if idle:
+        notes.append(
+            f"{idle} of {len(pipelines)} pipelines worked in the background, but nobody took anything from them meanwhile."
+        )
     return TfData(
-        pipelines[list(_PIPELINE_COLUMNS)].reset_index(drop=True), stages[list(_STAGE_COLUMNS)].reset_index(drop=True),
-        calls[list(_CALL_COLUMNS)].reset_index(drop=True), notes,
-    )  # fmt: skip
-
-
-def _empty(columns: dict[str, str]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in columns.items()})
-
-
-def _step_times(steps: Steps | None) -> tuple[dict[int, float], dict[int, str], set[int]]:
-    """Duration (the longest device's), kind, and whether it enters averages, of each step."""
-    if steps is None or not len(steps.table):
-        return {}, {}, set()
-    by_step = steps.table.assign(averaged=steps.averaged).groupby("step")
-    rows = by_step.agg(duration_ms=("duration_ms", "max"), kind=("kind", "first"), averaged=("averaged", "any"))
-    number = rows.index.tolist()
-    return (
-        dict(zip(number, rows["duration_ms"].tolist(), strict=True)),
-        dict(zip(number, rows["kind"].tolist(), strict=True)),
-        {n for n, averaged in zip(number, rows["averaged"].tolist(), strict=True) if averaged},
+        pipelines=_frame(pipelines, _PIPELINE_COLUMNS),
+        stages=_frame(stages, _STAGE_COLUMNS),
+        calls=_call_table(its, calls, slow, blocking, owner),
+        notes=notes,
+        main=main,
+        main_stage=bottlenecks.get(main["pipeline"]) if main else None,
     )
 
 
-def _pipelines(trace: Trace, its: Iterators, root: NDArray[np.int64], kind: NDArray[np.object_]) -> NDArray[np.int64]:
+def _main(pipelines: list[dict[str, Any]]) -> dict[str, Any] | None:
+    used = [row for row in pipelines if row["calls"]]
+    for wanted in ({"place": "host", "kind": "train"}, {"place": "host"}, {}):
+        found = [row for row in used if all(row[key] == value for key, value in wanted.items())]
+        if found:
+            return max(found, key=lambda row: row["blocked_ms"])
+    return None
+
+
+def frame(columns: Mapping[str, Any], kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Make a table of columns (lists or arrays; by name, missing ones if there are no rows) with the types given."""
+
+    def typed(name: str, kind: str) -> Any:
+        values = columns.get(name, ())
+        if kind == "str":  # pandas decides between its string types; only an empty column needs to be told
+            return list(values) if len(values) else pd.Series(dtype="str")
+        return np.asarray(values, kind)
+
+    return pd.DataFrame({name: typed(name, kind) for name, kind in kinds.items()})
+
+
+def _frame(rows: list[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
+    return frame({name: [row[name] for row in rows] for name in kinds}, kinds)
+
+
+class _StepTimes:
+    """Duration (the longest device's), kind, and whether it enters averages, of each step; S steps, numbered from 0."""
+
+    def __init__(self, steps: Steps | None) -> None:
+        self.known = steps is not None and len(steps.table) > 0
+        self.kinds: list[str] = []
+        self.duration_ms = np.zeros(0)
+        self.averaged = np.zeros(0, np.bool_)
+        self._kind = np.zeros(0, np.int64)
+        if steps is None or not len(steps.table):
+            return
+        number = steps.table["step"].to_numpy(np.int64)
+        self.duration_ms = np.zeros(number.max() + 1)
+        np.maximum.at(self.duration_ms, number, steps.table["duration_ms"].to_numpy())
+        self.averaged = np.zeros(len(self.duration_ms), np.bool_)
+        self.averaged[number[steps.averaged]] = True
+        code, texts = pd.factorize(steps.table["kind"])
+        self.kinds = list(texts)
+        self._kind = np.full(len(self.duration_ms), -1, np.int64)
+        self._kind[number] = code
+
+    def kind(self, step: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Code of the kind of steps; -1 for none."""
+        known = (step >= 0) & (step < len(self._kind))
+        return np.where(known, self._kind[np.where(known, step, 0)] if len(self._kind) else -1, -1)
+
+
+@dataclass
+class _RootCalls:
+    """Calls of outermost iterators in time order. C calls; ``row`` is that of the iterator event."""
+
+    row: NDArray[np.int64]
+    iterator: NDArray[np.int64]
+    step: NDArray[np.int64]
+    start_ps: NDArray[np.int64]
+    duration_ps: NDArray[np.int64]
+    pipeline: NDArray[np.int64]
+    judged: NDArray[np.bool_]
+
+
+def _root_calls(trace: Trace, its: Iterators, steps: Steps | None) -> _RootCalls:
+    row = np.flatnonzero(its.is_root_call)
+    row = row[np.argsort(trace.start_ps[its.event[row]], kind="stable")]
+    event = its.event[row]
+    step = np.full(len(row), -1, np.int64)
+    if steps is not None and len(steps.table):
+        step = steps.step_of(trace)[event]
+    _, first, where = np.unique(its.iterator[row], return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    nothing = np.zeros(len(row), np.int64)
+    return _RootCalls(
+        row, rank[where], step, trace.start_ps[event], trace.duration_ps[event], nothing, nothing.astype(bool)
+    )
+
+
+def _values(trace: Trace, its: Iterators, stat: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of iterator events with an integer stat, and its values; in time order, so that the last one to be stored wins."""
+    owner, value = trace.ints(stat)
+    row = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
+    mine = its.event[row] == owner
+    row, value = row[mine], value[mine]
+    order = np.argsort(trace.start_ps[its.event[row]], kind="stable")
+    return row[order], value[order]
+
+
+def _names(trace: Trace, its: Iterators) -> NDArray[np.object_]:
+    """Name of the dataset that each outermost iterator reads, as its calls give it; shape (U,)."""
+    result = np.full(len(its.iterator_stage), "", object)
+    owner, code, texts = trace.strings("name")
+    row = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
+    mine = (its.event[row] == owner) & its.is_root_call[row]
+    if mine.any():
+        result[its.iterator[row[mine]]] = np.array(texts, object)[code[mine]]
+    return result
+
+
+def _pipelines(
+    trace: Trace, its: Iterators, calls: _RootCalls, kinds: NDArray[np.object_], name: NDArray[np.object_]
+) -> NDArray[np.int64]:
     """Pipeline of each iterator: one a dataset, however many iterators (epochs) went over it; numbered in time order."""
     tops, top = np.unique(its.top_iterator, return_inverse=True)
     first_seen = np.full(len(tops), np.iinfo(np.int64).max)
     np.minimum.at(first_seen, top[its.iterator], trace.start_ps[its.event])
-    stage = its.iterator_stage
-    pairs = np.unique(np.stack([top[stage >= 0], stage[stage >= 0]]), axis=1)
-    bounds = np.searchsorted(pairs[0], np.arange(len(tops) + 1))
-
-    describe = _described(trace, its)
-    root_top = top[its.iterator[root]]
-    labels: list[tuple[object, ...]] = [()] * len(tops)
-    known = [("kind", root_top, kind)] + [(name, top[its.iterator[row]], value) for name, (row, value) in describe.items()]
-    columns = []
-    for _, where, value in known:
-        column = np.full(len(tops), "", object)
-        column[where[::-1]] = value[::-1]  # the first seen stays
-        columns.append(column)
-    labels = list(zip(*columns, strict=True))
+    kind = np.full(len(tops), "", object)
+    kind[top[its.iterator[calls.row]][::-1]] = kinds[::-1]  # of the first call
+    known = its.iterator_stage >= 0
+    pairs = np.unique(top[known] * (len(its.stage_name) + 1) + its.iterator_stage[known])
+    bounds = np.searchsorted(pairs, np.arange(len(tops) + 1) * (len(its.stage_name) + 1))
+    stages = pairs % (len(its.stage_name) + 1)
 
     # Iterators over one dataset may have shown different parts of it: the smaller set of stages belongs to the larger.
-    sets = [frozenset(pairs[1][bounds[i] : bounds[i + 1]].tolist()) for i in range(len(tops))]
-    members: dict[tuple[object, ...], list[frozenset[int]]] = {}
-    for label, one in zip(labels, sets, strict=True):
-        seen = members.setdefault(label, [])
-        if one not in seen:
-            seen.append(one)
+    keys = [(kind[i], name[tops[i]], stages[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(tops))]
+    sets = {key: frozenset(np.frombuffer(key[2], np.int64).tolist()) for key in set(keys)}
     largest = {
-        (label, one): max((other for other in seen if one <= other), key=len) for label, seen in members.items() for one in seen
+        key: max(
+            (other for other in sets if other[:2] == key[:2] and one <= sets[other]),
+            key=lambda other: (len(sets[other]), other[2]),
+        )
+        for key, one in sets.items()
     }
-    code: dict[object, int] = {}
+    code: dict[tuple[str, str, bytes], int] = {}
     number = np.empty(len(tops), np.int64)
     for i in np.argsort(first_seen, kind="stable"):
-        number[i] = code.setdefault((labels[i], largest[labels[i], sets[i]]), len(code))
+        number[i] = code.setdefault(largest[keys[i]], len(code))
     return number[top]
 
 
-def _described(trace: Trace, its: Iterators) -> dict[str, tuple[NDArray[np.int64], NDArray[np.object_]]]:
-    """What root calls say of their dataset: rows among the iterator events, and texts."""
-    result = {}
-    for stat in ("name", "shapes", "types"):
-        owner, code, texts = trace.strings(stat)
-        row = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
-        mine = (its.event[row] == owner) & its.is_root_call[row]
-        result[stat] = row[mine], np.array(texts, object)[code[mine]] if len(texts) else np.empty(0, object)
-    return result
-
-
-def _judged(
-    trace: Trace,
-    its: Iterators,
-    root: NDArray[np.int64],
-    pipeline: NDArray[np.int64],
-    step: NDArray[np.int64],
-    averaged: set[int],
-) -> NDArray[np.bool_]:
+def _judged(calls: _RootCalls, steps: _StepTimes) -> NDArray[np.bool_]:
     """Root calls that enter the verdict: those of the steps in averages; without steps, all but each iterator's first."""
-    judged = np.isin(step, np.fromiter(averaged, np.int64, len(averaged)))
-    for number in np.unique(pipeline[root >= 0]):
-        mine = np.flatnonzero(pipeline == number)
+    judged = np.zeros(len(calls.row), np.bool_)
+    known = np.flatnonzero((calls.step >= 0) & (calls.step < len(steps.averaged)))
+    judged[known] = steps.averaged[calls.step[known]]
+    for number in np.unique(calls.pipeline):
+        mine = np.flatnonzero(calls.pipeline == number)
         if judged[mine].any():
             continue
-        iterator = its.iterator[root[mine]]
-        _, first = np.unique(iterator, return_index=True)
         later = np.ones(len(mine), np.bool_)
-        later[first] = False
+        later[np.unique(calls.iterator[mine], return_index=True)[1]] = False
         judged[mine] = later if later.any() else True
     return judged
 
 
-def _calls(
+def _pipeline_rows(
     trace: Trace,
     its: Iterators,
-    root: NDArray[np.int64],
-    pipeline: NDArray[np.int64],
-    step: NDArray[np.int64],
-    judged: NDArray[np.bool_],
-    blocking: NDArray[np.int64],
-    owner: NDArray[np.int64],
-) -> pd.DataFrame:
-    """The root calls, and in which stage most of the time of each was spent."""
-    _, iterator = np.unique(its.iterator[root], return_inverse=True)
-    held = np.flatnonzero(owner >= 0)
-    n_stages = max(1, len(its.stage_name))
-    key, where = np.unique(owner[held] * n_stages + its.stage[held], return_inverse=True)
-    spent = np.bincount(where, weights=blocking[held].astype(np.float64), minlength=len(key))
-    order = np.lexsort((-key, spent, key // n_stages))
-    call = key[order] // n_stages
-    last = np.flatnonzero(np.concatenate([call[1:] != call[:-1], [True]])) if len(call) else order
-    stage = np.full(len(its.event), -1, np.int64)
-    most = np.zeros(len(its.event))
-    stage[call[last]] = key[order][last] % n_stages
-    most[call[last]] = spent[order][last]
-    names = np.array([*its.stage_name, ""], object)
-    return pd.DataFrame(
-        {
-            "pipeline": pipeline,
-            "iterator": iterator,
-            "step": step,
-            "start_ms": trace.start_ps[its.event[root]] / 1e9,
-            "duration_ms": trace.duration_ps[its.event[root]] / 1e9,
-            "is_judged": judged,
-            "bottleneck": names[stage[root]],
-            "bottleneck_ms": most[root] / 1e9,
-        }
-    )
-
-
-def _pipeline_table(
-    trace: Trace,
-    its: Iterators,
-    calls: pd.DataFrame,
-    kind: NDArray[np.object_],
+    calls: _RootCalls,
+    kinds: NDArray[np.object_],
+    name: NDArray[np.object_],
     pipeline_of_iterator: NDArray[np.int64],
-    step_ms: dict[int, float],
-    has_steps: bool,
-) -> pd.DataFrame:
+    steps: _StepTimes,
+) -> list[dict[str, Any]]:
+    """What `TfData.pipelines` holds, but for the verdicts."""
     count = int(pipeline_of_iterator.max()) + 1
-    names = np.full(count, "", object)
-    row, text = _described(trace, its)["name"]
-    names[pipeline_of_iterator[its.iterator[row]][::-1]] = text[::-1]
     budget = np.full(count, np.nan)
-    owner, value = trace.ints("cpu_budget")
-    at = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
-    mine = its.event[at] == owner
-    budget[pipeline_of_iterator[its.iterator[at[mine]]]] = value[mine]
-
+    row, value = _values(trace, its, "cpu_budget")
+    budget[pipeline_of_iterator[its.iterator[row]]] = value
     top_stage = np.full(count, -1, np.int64)
     top_stage[pipeline_of_iterator] = its.iterator_stage[its.top_iterator]
-    on_device = _device_pipelines(its, pipeline_of_iterator, count)
+    label = np.full(count, "", object)
+    named = np.flatnonzero(name != "")
+    label[pipeline_of_iterator[named][::-1]] = name[named][::-1]
+    # A prefetch that reads from a generator only hands on to a device what a pipeline on the host made.
+    on_device = np.zeros(count, np.bool_)
+    handing_on = np.array([*(n == "Iterator::Prefetch::Generator" for n in its.stage_name), False], bool)
+    on_device[pipeline_of_iterator[handing_on[its.iterator_stage]]] = True
+
     rows = []
-    calls = calls.assign(kind=kind)
     for number in range(count):
-        mine_calls = calls[calls["pipeline"] == number]
-        duration = mine_calls["duration_ms"]
-        judged = mine_calls[mine_calls["is_judged"]]
-        step_time, blocked = _step_time(mine_calls, judged, step_ms, has_steps)
-        kinds = mine_calls["kind"].value_counts()
-        name = names[number] or (its.stage_name[top_stage[number]] if top_stage[number] >= 0 else "")
+        mine = np.flatnonzero(calls.pipeline == number)
+        ms = calls.duration_ps[mine] / 1e9
+        iterators_here, first = np.unique(calls.iterator[mine], return_index=True)
+        step_ms, blocked_ms = _step_time(calls, mine, steps)
+        some = len(mine) > 0
         rows.append(
             {
                 "pipeline": number,
-                "name": name,
-                "kind": kinds.index[0] if len(kinds) else "",
+                "name": label[number] or ([*its.stage_name, ""][top_stage[number]]),
+                "kind": kinds[mine[0]] if some else "",
                 "place": "device" if on_device[number] else "host",
-                "iterators": int(mine_calls["iterator"].nunique()),
-                "calls": len(mine_calls),
-                "mean_ms": duration.mean(),
-                "min_ms": duration.min(),
-                "max_ms": duration.max(),
-                "first_call_ms": mine_calls.drop_duplicates("iterator")["duration_ms"].mean(),
-                "total_time_ms": duration.sum(),
-                "step_time_ms": step_time,
-                "blocked_ms": blocked,
-                "blocked_pct": min(100.0, 100 * blocked / step_time) if step_time > 0 else 0.0,
+                "iterators": len(iterators_here),
+                "calls": len(mine),
+                "mean_ms": ms.mean() if some else np.nan,
+                "min_ms": ms.min() if some else np.nan,
+                "max_ms": ms.max() if some else np.nan,
+                "first_call_ms": ms[first].mean() if some else np.nan,
+                "total_time_ms": ms.sum(),
+                "step_time_ms": step_ms,
+                "blocked_ms": blocked_ms,
+                "blocked_pct": min(100.0, 100 * blocked_ms / step_ms) if step_ms > 0 else 0.0,
                 "cpu_budget": budget[number],
             }
         )
-    return pd.DataFrame(rows)
+    return rows
 
 
-def _device_pipelines(its: Iterators, pipeline_of_iterator: NDArray[np.int64], count: int) -> NDArray[np.bool_]:
-    """Pipelines that only hand on what a pipeline on the host made: a prefetch that reads from a generator."""
-    handing_on = np.array([n == "Iterator::Prefetch::Generator" for n in its.stage_name], bool)
-    result = np.zeros(count, np.bool_)
-    known = its.iterator_stage >= 0
-    result[pipeline_of_iterator[known][handing_on[its.iterator_stage[known]]]] = True
-    return result
+def _step_time(calls: _RootCalls, mine: NDArray[np.int64], steps: _StepTimes) -> tuple[float, float]:
+    """Mean step time and mean waiting a step, in ms; NaN and 0 where there is nothing to go by."""
+    judged = mine[calls.judged[mine]]
+    if not len(judged):
+        return np.nan, 0.0
+    if steps.known and (calls.step[judged] >= 0).all():
+        step, group = np.unique(calls.step[judged], return_inverse=True)
+        start, end = calls.start_ps[judged], calls.start_ps[judged] + calls.duration_ps[judged]
+        # Replicas read at the same time: the step waits as long as one of them does.
+        waited = union_ps(group.astype(np.int64), start, end, len(step))
+        return float(steps.duration_ms[step].mean()), float(waited.mean()) / 1e9
+    waited_ms = float(calls.duration_ps[judged].mean()) / 1e9
+    # From call to call, each iterator by itself: the pauses between epochs are no steps.
+    order = mine[np.argsort(calls.iterator[mine], kind="stable")]
+    same = calls.iterator[order][1:] == calls.iterator[order][:-1]
+    periods = np.diff(calls.start_ps[order])[same]
+    return float(periods.mean()) / 1e9 if len(periods) else np.nan, waited_ms
 
 
-def _step_time(calls: pd.DataFrame, judged: pd.DataFrame, step_ms: dict[int, float], has_steps: bool) -> tuple[float, float]:
-    """Mean step time and mean waiting a step, in ms."""
-    if has_steps and len(judged) and (judged["step"] >= 0).all():
-        per_step = judged.groupby("step")["duration_ms"].sum()
-        return float(np.mean([step_ms[int(s)] for s in per_step.index])), float(per_step.mean())
-    if len(calls) < 2:
-        return 0.0, float(judged["duration_ms"].mean()) if len(judged) else 0.0
-    # From the first call to the last, each iterator by itself: the pauses between epochs aren't steps.
-    spans = calls.groupby("iterator")["start_ms"].agg(["min", "max", "count"])
-    periods = int((spans["count"] - 1).sum())
-    return float((spans["max"] - spans["min"]).sum() / periods) if periods else 0.0, float(judged["duration_ms"].mean())
-
-
-def _slow(calls: pd.DataFrame, pipelines: pd.DataFrame) -> NDArray[np.bool_]:
-    step_time = pipelines["step_time_ms"].to_numpy()[calls["pipeline"]]
-    in_steps = (calls["step"] >= 0).to_numpy()
-    limit = np.where(in_steps & (step_time > 0), step_time * MODERATE_INPUT_PCT / 100, SLOW_CALL_US / 1e3)
-    slow: NDArray[np.bool_] = calls["duration_ms"].to_numpy() > limit
+def _slow(calls: _RootCalls, pipelines: list[dict[str, Any]]) -> NDArray[np.bool_]:
+    """Root calls that took more than the moderate share of a step; outside steps, more than XProf's 50 µs."""
+    step_ms = np.array([row["step_time_ms"] for row in pipelines])[calls.pipeline]
+    limit = np.where((calls.step >= 0) & (step_ms > 0), step_ms * MODERATE_INPUT_PCT / 100, SLOW_CALL_US / 1e3)
+    slow: NDArray[np.bool_] = calls.duration_ps / 1e9 > limit
     return slow
 
 
-def _parameters(trace: Trace, its: Iterators, group: NDArray[np.int64], n_groups: int) -> dict[str, NDArray[np.float64]]:
+def _call_table(
+    its: Iterators, calls: _RootCalls, slow: NDArray[np.bool_], blocking: NDArray[np.int64], owner: NDArray[np.int64]
+) -> pd.DataFrame:
+    """The root calls, and in which stage most of the time of each was spent."""
+    held = np.flatnonzero(owner >= 0)
+    n_stages = len(its.stage_name) + 1
+    key, where = np.unique(owner[held] * n_stages + its.stage[held], return_inverse=True)
+    spent = np.bincount(where, weights=blocking[held].astype(np.float64), minlength=len(key))
+    order = np.lexsort((-key, spent, key // n_stages))
+    key, spent = key[order], spent[order]
+    call = key // n_stages
+    last = np.flatnonzero(np.concatenate([call[1:] != call[:-1], [True]])) if len(call) else call
+    stage = np.full(len(its.event), -1, np.int64)
+    most = np.zeros(len(its.event))
+    stage[call[last]] = key[last] % n_stages
+    most[call[last]] = spent[last]
+    columns = {
+        "pipeline": calls.pipeline,
+        "iterator": calls.iterator,
+        "step": calls.step,
+        "start_ms": calls.start_ps / 1e9,
+        "duration_ms": calls.duration_ps / 1e9,
+        "is_slow": slow,
+        "is_judged": calls.judged,
+        "bottleneck": np.array([*its.stage_name, ""], object)[stage[calls.row]],
+        "bottleneck_ms": most[calls.row] / 1e9,
+    }
+    return frame(columns, _CALL_COLUMNS)
+
+
+def _parameters(trace: Trace, its: Iterators, group: NDArray[np.int64], n_groups: int) -> dict[str, NDArray[Any]]:
     """Parameters of each group of iterator events: the last value, or the mean for ``buffered_elements``; NaN if unknown."""
-    by_time = np.argsort(trace.start_ps[its.event], kind="stable")
-    rank = np.empty(len(by_time), np.int64)
-    rank[by_time] = np.arange(len(by_time))
-
-    def values(stat: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        owner, value = trace.ints(stat)
-        row = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
-        mine = its.event[row] == owner
-        row, value = row[mine], value[mine]
-        order = np.argsort(rank[row], kind="stable")
-        return row[order], value[order]
-
-    result = {}
-    for stat in ("parallelism", "buffer_size", "batch_size", "cycle_length"):
-        row, value = values(stat)
-        column = np.full(n_groups, np.nan)
-        column[group[row]] = value
-        result[stat] = column
-    row, value = values("buffer_limit")  # a prefetch's buffer as it is now; its buffer_size is what was asked for
-    result["buffer_size"][group[row]] = value
-    has_buffer = np.zeros(n_groups, np.bool_)
-    has_buffer[group[row]] = True
+    result: dict[str, NDArray[Any]] = {}
+    for column, stats in (
+        ("parallelism", ("parallelism",)),
+        ("buffer_size", ("buffer_size", "buffer_limit")),  # of a prefetch: what was asked for, and what it is now
+        ("batch_size", ("batch_size",)),
+        ("cycle_length", ("cycle_length",)),
+    ):
+        result[column] = np.full(n_groups, np.nan)
+        for stat in stats:
+            row, value = _values(trace, its, stat)
+            result[column][group[row]] = value
 
     # TensorFlow leaves out a count of 0. Only versions that write interleave_depth write the count at all.
-    row, value = values("buffered_elements")
+    row, value = _values(trace, its, "buffered_elements")
+    has_buffer = np.zeros(n_groups, np.bool_)
     has_buffer[group[row]] = True
-    depth_row, _ = values("interleave_depth")
-    has_buffer[group[depth_row]] = True
-    writes = len(row) > 0 or len(depth_row) > 0
+    written = _rows_of(its, trace.owners("interleave_depth"))
+    has_buffer[group[written]] = True
+    if len(written):
+        has_buffer |= ~np.isnan(result["buffer_size"])
     total = np.bincount(group[row], weights=value.astype(np.float64), minlength=n_groups)
     calls = np.bincount(group, minlength=n_groups)
-    result["buffered_elements"] = np.where(has_buffer & writes, total / np.maximum(calls, 1), np.nan)
+    result["buffered_elements"] = np.where(has_buffer & (calls > 0), total / np.maximum(calls, 1), np.nan)
 
     owner, code, texts = trace.strings("autotune")
-    row = np.minimum(np.searchsorted(its.event, owner), len(its.event) - 1)
-    mine = (its.event[row] == owner) & np.array([t == "true" for t in texts] or [False], bool)[code]
-    tuned = np.zeros(n_groups)
-    tuned[group[row[mine]]] = 1
-    result["is_autotuned"] = tuned
+    result["is_autotuned"] = np.zeros(n_groups, np.bool_)
+    if "true" in texts:
+        tuned = owner[code == texts.index("true")]
+        result["is_autotuned"][group[_rows_of(its, tuned)]] = True
     return result
 
 
-def _stage_table(
+def _rows_of(its: Iterators, events: NDArray[np.int64]) -> NDArray[np.int64]:
+    row = np.minimum(np.searchsorted(its.event, events), len(its.event) - 1)
+    return row[its.event[row] == events]
+
+
+def _stage_rows(
     trace: Trace,
     its: Iterators,
     pipeline_of_iterator: NDArray[np.int64],
-    pipelines: pd.DataFrame,
+    pipelines: list[dict[str, Any]],
     blocking: NDArray[np.int64],
-) -> pd.DataFrame:
-    """One row a pipeline and stage."""
+) -> list[dict[str, Any]]:
+    """What `TfData.stages` holds, in its order."""
     n_stages = len(its.stage_name)
     known = np.flatnonzero(its.iterator_stage >= 0)
-    keys, row_of_known = np.unique(pipeline_of_iterator[known] * n_stages + its.iterator_stage[known], return_inverse=True)
+    keys, row_of_known = np.unique(
+        pipeline_of_iterator[known] * n_stages + its.iterator_stage[known], return_inverse=True
+    )
     n = len(keys)
     row_of_iterator = np.full(len(its.iterator_stage), -1, np.int64)
     row_of_iterator[known] = row_of_known
@@ -425,109 +481,106 @@ def _stage_table(
         return np.bincount(row_of_known, weights=value[known].astype(np.float64), minlength=n) / 1e9
 
     pipeline, stage = keys // n_stages, keys % n_stages
-    names = np.array([*its.stage_name, ""], object)
-    table = pd.DataFrame(
-        {
-            "pipeline": pipeline,
-            "stage": names[stage],
-            "name": [short_name(s) for s in names[stage]],
-            "parent": names[its.stage_parent[stage]],
-            "calls": np.bincount(row, minlength=n),
-            "total_time_ms": of_events(trace.duration_ps[its.event]),
-            "self_time_ms": of_events(its.self_ps),
-            "wait_time_ms": of_events(its.wait_ps),
-            "work_time_ms": of_events(its.self_ps - its.wait_ps) + of_iterators(its.overhead_ps),
-            "function_time_ms": of_iterators(its.function_ps),
-            "python_time_ms": of_iterators(its.python_ps),
-            "blocking_time_ms": of_events(blocking),
-            "is_asynchronous": [is_asynchronous(s) for s in names[stage]],
-            **_parameters(trace, its, row, n),
-        }
-    )
-    table["is_autotuned"] = table["is_autotuned"].astype(bool)
-    waited = table.groupby("pipeline")["blocking_time_ms"].transform("sum")
-    table["blocking_pct"] = np.where(waited > 0, 100 * table["blocking_time_ms"] / waited.where(waited > 0, 1), 0.0)
-    most = table.groupby("pipeline")["blocking_time_ms"].transform("max")
-    table["is_bottleneck"] = (table["blocking_time_ms"] == most) & (most > 0) & ~table.duplicated(["pipeline", "blocking_time_ms"])
-    table["time_per_batch_ms"] = _time_per_batch(table, pipelines)
-    return _in_tree_order(table)
+    names = [*its.stage_name, ""]
+    blocked = of_events(blocking)
+    waited = np.bincount(pipeline, weights=blocked)[pipeline]
+    columns: dict[str, Any] = {
+        "pipeline": pipeline,
+        "stage": [names[s] for s in stage],
+        "name": [short_name(names[s]) for s in stage],
+        "parent": [names[p] for p in its.stage_parent[stage]],
+        "calls": np.bincount(row, minlength=n),
+        "total_time_ms": of_events(trace.duration_ps[its.event]),
+        "self_time_ms": of_events(its.self_ps),
+        "wait_time_ms": of_events(its.wait_ps),
+        "work_time_ms": of_events(its.self_ps - its.wait_ps) + of_iterators(its.overhead_ps),
+        "function_time_ms": of_iterators(its.function_ps),
+        "python_time_ms": of_iterators(its.python_ps),
+        "blocking_time_ms": blocked,
+        "blocking_pct": np.where(waited > 0, 100 * blocked / np.where(waited > 0, waited, 1), 0.0),
+        "is_asynchronous": [is_asynchronous(names[s]) for s in stage],
+        **_parameters(trace, its, row, n),
+    }
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    most: dict[int, dict[str, Any]] = {}
+    by_stage = {(r["pipeline"], r["stage"]): r for r in rows}
+    for r in rows:
+        r["is_bottleneck"] = False
+        r["time_per_batch_ms"] = _time_per_batch(r, by_stage, pipelines[r["pipeline"]]["calls"])
+        if r["blocking_time_ms"] > most.get(r["pipeline"], {"blocking_time_ms": 0.0})["blocking_time_ms"]:
+            most[r["pipeline"]] = r
+    for r in most.values():
+        r["is_bottleneck"] = True
+    return _in_tree_order(rows, by_stage)
 
 
-def _time_per_batch(table: pd.DataFrame, pipelines: pd.DataFrame) -> NDArray[np.float64]:
-    calls = pipelines["calls"].to_numpy()[table["pipeline"]]
-    own = table["parallelism"].fillna(1).clip(lower=1).to_numpy()
-    # What a parallel interleave reads from runs on as many threads as that has.
-    threads = np.ones(len(table))
-    at = {(p, s): i for i, (p, s) in enumerate(zip(table["pipeline"], table["stage"], strict=True))}
-    for i, (pipeline, stage) in enumerate(zip(table["pipeline"], table["stage"], strict=True)):
-        for match in re.finditer(r"::ParallelInterleave\w*(?=\[\*\])", stage):
-            above = at.get((pipeline, stage[: match.end()]))
-            threads[i] *= own[above] if above is not None else 1
-    time = (table["work_time_ms"].to_numpy() + table["function_time_ms"].to_numpy() / own) / threads
-    result: NDArray[np.float64] = np.where(calls > 0, time / np.maximum(calls, 1), np.nan)
-    return result
+def _time_per_batch(row: dict[str, Any], by_stage: dict[tuple[int, str], dict[str, Any]], calls: int) -> float:
+    """Time that a stage can't do a batch faster than: its functions run in parallel, and so does what a parallel interleave reads."""
+    if not calls:
+        return np.nan
+    threads = 1.0
+    for match in _BELOW_INTERLEAVE.finditer(row["stage"]):
+        threads *= _threads(by_stage.get((row["pipeline"], row["stage"][: match.end()])))
+    return float((row["work_time_ms"] + row["function_time_ms"] / _threads(row)) / threads / calls)
 
 
-def _in_tree_order(table: pd.DataFrame) -> pd.DataFrame:
-    """Each stage right behind the one that reads from it, and its ``depth``."""
-    keys = list(zip(table["pipeline"], table["stage"], strict=True))
-    present = set(keys)
-    children: dict[tuple[int, str], list[int]] = {}
-    tops = []
-    for i, (pipeline, parent) in enumerate(zip(table["pipeline"], table["parent"], strict=True)):
-        if parent and (pipeline, parent) in present:
-            children.setdefault((pipeline, parent), []).append(i)
+def _threads(row: dict[str, Any] | None) -> float:
+    return float(row["parallelism"]) if row is not None and row["parallelism"] > 1 else 1.0
+
+
+def _in_tree_order(rows: list[dict[str, Any]], by_stage: dict[tuple[int, str], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each stage right behind the one that reads from it; fills in ``depth``."""
+    children: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    todo = []
+    for row in sorted(rows, key=lambda r: (r["pipeline"], r["stage"]), reverse=True):
+        row["depth"] = -1
+        above = (row["pipeline"], row["parent"])
+        if above in by_stage:
+            children.setdefault(above, []).append(row)
         else:
-            tops.append(i)
-    order, depth = [], np.zeros(len(table), np.int64)
-    todo = [(i, 0) for i in reversed(sorted(tops, key=lambda i: keys[i]))]
-    seen = set()
+            todo.append((row, 0))
+    ordered = []
     while todo:
-        i, level = todo.pop()
-        if i in seen:
-            continue
-        seen.add(i)
-        order.append(i)
-        depth[i] = level
-        todo += [(j, level + 1) for j in reversed(sorted(children.get(keys[i], []), key=lambda j: keys[j]))]
-    order += [i for i in range(len(table)) if i not in seen]  # damaged ids that form a ring
-    return table.assign(depth=depth).iloc[order]
+        row, row["depth"] = todo.pop()
+        ordered.append(row)
+        todo += [
+            (child, row["depth"] + 1)
+            for child in children.get((row["pipeline"], row["stage"]), [])
+            if child["depth"] < 0
+        ]
+    rest = [row for row in rows if row["depth"] < 0]  # damaged ids that form a ring
+    for row in rest:
+        row["depth"] = 0
+    return ordered + rest
 
 
 # ---- what to say about it ------------------------------------------------------------------------------------
 
 
-def _judge(pipelines: pd.DataFrame, stages: pd.DataFrame) -> None:
-    """Fill in verdict, bottleneck, statement and suggestion of each pipeline."""
-    verdict, bottleneck, share, statement, suggestion = [], [], [], [], []
-    for pipeline in pipelines.to_dict("records"):
-        pct = pipeline["blocked_pct"]
-        level = "high" if pct >= HIGH_INPUT_PCT else "moderate" if pct >= MODERATE_INPUT_PCT else "low"
-        mine = stages[stages["pipeline"] == pipeline["pipeline"]]
-        slowest = mine[mine["is_bottleneck"]]
-        stage = slowest.iloc[0].to_dict() if len(slowest) else None
-        verdict.append(level)
-        bottleneck.append(stage["stage"] if stage else "")
-        share.append(stage["blocking_pct"] if stage else 0.0)
-        statement.append(_statement(pipeline, level, stage))
-        suggestion.append(suggest(stage, pipeline["cpu_budget"]) if stage and level != "low" else "")
-    pipelines["verdict"] = verdict
-    pipelines["bottleneck"] = bottleneck
-    pipelines["bottleneck_pct"] = share
-    pipelines["statement"] = statement
-    pipelines["suggestion"] = suggestion
+def _judge(pipeline: dict[str, Any], stage: dict[str, Any] | None) -> None:
+    """Fill in a pipeline's verdict, bottleneck, statement and suggestion; ``stage`` is what the loop waited for longest."""
+    pct = pipeline["blocked_pct"]
+    level = "high" if pct >= HIGH_INPUT_PCT else "moderate" if pct >= MODERATE_INPUT_PCT else "low"
+    pipeline["verdict"] = level
+    pipeline["bottleneck"] = stage["stage"] if stage else ""
+    pipeline["bottleneck_pct"] = stage["blocking_pct"] if stage else 0.0
+    pipeline["statement"] = _statement(pipeline, level, stage)
+    pipeline["suggestion"] = suggest(stage, pipeline) if stage and level != "low" else ""
 
 
-def _statement(pipeline: dict[str, object], level: str, stage: dict[str, object] | None) -> str:
+def _statement(pipeline: dict[str, Any], level: str, stage: dict[str, Any] | None) -> str:
     if not pipeline["calls"]:
         return "Nothing was taken from this pipeline while the profiler ran."
     blocked = f"{pipeline['blocked_ms']:.3g} ms"
-    if pipeline["step_time_ms"]:
+    if pipeline["step_time_ms"] > 0:
         waits = f"Each step of {pipeline['step_time_ms']:.3g} ms waits {blocked} ({pipeline['blocked_pct']:.1f} %) for this pipeline"
     else:
         waits = f"The call waits {blocked} for this pipeline"
     if level == "low" or stage is None:
-        return f"{waits}: it keeps up."
+        first = pipeline["first_call_ms"]
+        slow_start = pipeline["calls"] > pipeline["iterators"] and first > max(5 * pipeline["blocked_ms"], 1.0)
+        start = f", once the first call of an iterator ({first:.3g} ms) has filled its buffers" if slow_start else ""
+        return f"{waits}: it keeps up{start}."
     facts = [
         f"{label} {stage[key]:.3g}"
         for key, label in (
@@ -545,27 +598,32 @@ _SLOW_SOURCES = re.compile(
 )
 
 
-def suggest(stage: dict[str, object], cpu_budget: float = float("nan")) -> str:
+def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
     """One concrete change for a stage that the loop waits for.
 
     Parameters
     ----------
-    stage : dict
+    stage : mapping
         A row of `TfData.stages`.
-    cpu_budget : float
-        Threads that tf.data may use; NaN if unknown.
+    pipeline : mapping
+        Its row of `TfData.pipelines`.
 
     Returns
     -------
     str
     """
-    name = re.sub(r"(V\d+)?(\[(\d+|\*)\])?$", "", str(stage["name"]))
-    parallelism, function = float(stage["parallelism"]), float(stage["function_time_ms"])  # type: ignore[arg-type]
-    python = float(stage["python_time_ms"])  # type: ignore[arg-type]
-    if python > 0.5 * function > 0:
-        where = "Its Python generator" if name == "Generator" else "Its function is Python (py_function or numpy_function)"
+    name = re.sub(r"(V\d+)?(\[(\d+|\*)\])?$", "", stage["name"])
+    parallelism, cpu_budget = stage["parallelism"], pipeline["cpu_budget"]
+    if pipeline["place"] == "device":
+        return "The host hands batches over too slowly: see which of its stages is the slow one (profile longer if they aren't shown)."
+    if stage["python_time_ms"] > 0.5 * stage["function_time_ms"]:
+        what = (
+            "Its generator is Python"
+            if name == "Generator"
+            else "Its function is Python (py_function or numpy_function)"
+        )
         return (
-            f"{where}, which runs one call at a time whatever the parallelism: write it with TensorFlow ops, "
+            f"{what}, of which one thread runs at a time, however many calls there are: write it with TensorFlow ops, "
             "prepare the data beforehand, or keep the results with cache()."
         )
     if name == "Generator":
@@ -588,11 +646,17 @@ def suggest(stage: dict[str, object], cpu_budget: float = float("nan")) -> str:
     if name in ("Filter", "FlatMap", "Unbatch", "Window", "GroupByWindow", "Scan", "TakeWhile"):
         return "It works on one element at a time: move it behind a parallel stage, do it beforehand, or keep its results with cache()."
     if name == "Shuffle":
-        return "Filling its buffer takes the time: a smaller buffer_size, or shuffle file names and interleave the files."
+        return (
+            "Filling its buffer takes the time: a smaller buffer_size, or shuffle file names and interleave the files."
+        )
     if name == "DataService":
         return "tf.data service can't keep up: add workers."
     if _SLOW_SOURCES.match(name):
-        return "Read in parallel: interleave() several files with num_parallel_calls=tf.data.AUTOTUNE; keep small data with cache(); end with prefetch()."
+        return "Read in parallel: interleave() several files with num_parallel_calls=tf.data.AUTOTUNE; keep small data with cache()."
     if name == "Prefetch":
-        return "Its buffer is empty when asked: a larger buffer helps only against uneven times; look at the stages that it reads from."
-    return "See TensorFlow's guide to tf.data performance: prefetch, parallel map and interleave, cache, work on batches."
+        if stage["buffered_elements"] >= 0.5:
+            return "Elements are ready when asked for; handing them over takes the time: use larger batches, or several steps a call."
+        return "Its buffer is empty when asked, though no stage takes long for one element: see which has the most time per batch."
+    return (
+        "See TensorFlow's guide to tf.data performance: prefetch, parallel map and interleave, cache, work on batches."
+    )
