@@ -50,10 +50,10 @@ export function formatCell(value: unknown, column: Column): string {
 }
 
 /** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
-export function splitMiddle(text: string, tail = 14): [string, string] {
-  if (text.length <= 2 * tail) return [text, ""];
+export function splitMiddle(text: string): [string, string] {
+  if (text.length <= 12) return [text, ""];
+  const at = text.length - Math.min(14, text.length >> 1);
   // Not between the halves of a surrogate pair.
-  const at = text.length - tail;
   const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
   const cut = low ? at - 1 : at;
   return [text.slice(0, cut), text.slice(cut)];

@@ -28,18 +28,54 @@ function tablesOf(root: HTMLElement): Record<string, Uint8Array> {
   return tables;
 }
 
+interface Report {
+  root: HTMLElement;
+  host: HTMLElement;
+  model: LocalModel;
+  id: string;
+  /** Takes the view away; `null` while there is none. */
+  hide: (() => void) | null;
+}
+
+/** Reports in view. Each holds its unpacked data, so those that left the page must not stay here. */
+const shown = new Set<Report>();
+
+function setStatic(report: Report, hidden: boolean): void {
+  const summary = report.root.querySelector<HTMLElement>(":scope > .tfprof-static");
+  if (summary !== null) summary.hidden = hidden;
+}
+
+async function show(report: Report): Promise<void> {
+  const controller = new AbortController();
+  report.hide = () => controller.abort();
+  const remove = await render({ model: report.model, el: report.host });
+  report.model.link(report.id, controller.signal);
+  controller.signal.addEventListener("abort", () => {
+    remove();
+    setStatic(report, false);
+    report.hide = null;
+    shown.delete(report);
+  });
+  shown.add(report);
+  // Only now: whatever failed before this line, the summary stays in view.
+  setStatic(report, true);
+}
+
 async function mount(root: HTMLElement): Promise<void> {
   const host = root.querySelector<HTMLElement>(":scope > .tfprof-mount");
   const packed = block(root, "spec");
   if (host === null || packed === null) throw new Error("This report's HTML is not whole.");
+  // A cell that is run again leaves its former report behind. Nothing tells when; so, now.
+  for (const report of shown) if (!report.root.isConnected) report.hide?.();
   const spec = JSON.parse(await gunzipText(packed));
   const values = { spec, tables: tablesOf(root), tab: null, range_ms: null, selection: null };
   Object.defineProperty(values, "bokeh", { enumerable: true, get: () => block(root, "bokeh") });
-  const model = new LocalModel(values);
-  await render({ model, el: host });
-  model.link(spec.id, new AbortController().signal);
-  // Only now: whatever failed before this line, the summary stays in view.
-  root.querySelector<HTMLElement>(":scope > .tfprof-static")?.setAttribute("hidden", "");
+  const report: Report = { root, host, model: new LocalModel(values), id: spec.id, hide: null };
+  await show(report);
+  // Notebooks also take outputs off the page that they put back later (scrolled away, moved).
+  new IntersectionObserver((entries) => {
+    if (report.hide === null && entries.some((entry) => entry.isIntersecting)) void show(report);
+  }).observe(root);
 }
 
 const key = (globalThis as any).__tfprof_app_key as string;

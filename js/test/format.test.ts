@@ -32,7 +32,7 @@ describe("long names", () => {
     const name = "model/very/long/name/that/goes/on/dense_7/MatMul";
     const [start, end] = splitMiddle(name);
     expect(start + end).toBe(name);
-    expect(end).toHaveLength(14);
+    expect(end).toBe("dense_7/MatMul");
   });
   test("a character is never cut in two", () => {
     const [start, end] = splitMiddle(`${"a".repeat(40)}😀${"b".repeat(13)}`);

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.browser
 
 pytest.importorskip("playwright.sync_api")
 
+import bokeh  # noqa: E402
 from bokeh.embed import json_item  # noqa: E402
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem  # noqa: E402
 from bokeh.plotting import figure  # noqa: E402
@@ -271,6 +272,30 @@ def test_a_report_that_is_shown_twice(browser, page_path, tmp_path):
     page.get_by_role("tab", name="Names").first.click()
     assert page.locator("[role=tab][aria-selected=true]").all_inner_texts() == ["Names", "Overview"]
     context.close()
+
+
+def test_a_report_taken_off_the_page_lets_go_and_comes_back(page):
+    page.locator("figure canvas").first.wait_for()
+    documents = f"__tfprof_bokeh['{bokeh.__version__}'].then(Bokeh => Bokeh.documents.length)"
+    assert page.evaluate(documents) == 1
+    # As when a cell is run again: the former output goes, another comes.
+    page.evaluate(
+        """async () => {
+          globalThis.former = document.getElementById("tfprof-sample-1");
+          const next = former.cloneNode(true);
+          next.querySelector(".tfprof-mount").replaceChildren();
+          former.replaceWith(next);
+          await Object.values(__tfprof_apps)[0].mount(next);
+        }"""
+    )
+    page.locator("figure canvas").first.wait_for()
+    assert page.evaluate(documents) == 1
+    assert page.evaluate("former.querySelector('.tfprof-app')") is None
+    # As when a notebook puts an output back that was scrolled away.
+    page.evaluate("document.body.prepend(former)")
+    page.locator(".tfprof-app").nth(1).wait_for()
+    assert page.locator(".tfprof-app").count() == 2
+    assert page.locator(".tfprof-static:visible").count() == 0
 
 
 def test_tabs_by_keyboard(page):

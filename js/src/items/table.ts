@@ -18,7 +18,7 @@ Tabulator.registerModule([FilterModule, FormatModule, ResizeColumnsModule, Resiz
 
 type Row = Record<string, unknown>;
 
-const ROW_HEIGHT = 28;
+const ROW_HEIGHT = 29; // with its line: see style.css
 const MAX_BODY_HEIGHT = 15 * ROW_HEIGHT;
 
 /** The rows of `where`, as plain objects (a sort calls for each value many times). */
@@ -99,10 +99,12 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
 
   const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
   const texts = item.columns.filter((column) => column.kind === "text").map((column) => column.field);
+  // What is in view at once needs no search.
+  const searchable = texts.length > 0 && (item.filter === true || rows.length * ROW_HEIGHT > MAX_BODY_HEIGHT);
   const count = h("span", { class: "tfprof-count", role: "status" });
   const search = h("input", { type: "search", class: "tfprof-search", placeholder: "Search", "aria-label": `Search ${item.title ?? "the table"}` });
   const buttons = h("span", { class: "tfprof-buttons" });
-  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, texts.length > 0 ? search : null, buttons);
+  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, searchable ? search : null, buttons);
   const grid = h("div", { class: "tfprof-grid", "data-lm-suppress-shortcuts": "true" });
   host.append(tools, grid);
 
@@ -144,7 +146,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     const input = h("input", {
       type: "text",
       class: "tfprof-filter",
-      placeholder: isNumeric(column) ? "e.g. >10" : "filter",
+      placeholder: isNumeric(column) ? ">10" : "filter",
       "aria-label": `Filter ${column.title}`,
       title: isNumeric(column) ? "Filter: >10, <=2.5, =3, 1..3, or digits to find" : "Filter: text to find",
     });
@@ -160,13 +162,12 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   };
 
   const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(rows.length, 2) * ROW_HEIGHT);
-  const headHeight = item.filter ? 78 : 44;
   const table = new Tabulator(grid, {
     data: rows,
     columns: item.columns.map(definition),
     // Fixed: rows are drawn as they scroll into view, and a filter doesn't move what is below.
-    height: bodyHeight + headHeight + 14,
-    rowHeight: ROW_HEIGHT,
+    height: bodyHeight + (item.filter ? 78 : 44),
+    rowHeight: ROW_HEIGHT - 1,
     layout: "fitColumns",
     initialSort: (item.sort ?? []).map(({ field, dir }) => ({ column: field, dir })).reverse(),
     nestedFieldSeparator: false, // a dot in a name is only a dot
@@ -174,6 +175,13 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     columnDefaults: { resizable: "header" },
   });
   await new Promise<void>((resolve) => table.on("tableBuilt", resolve));
+  // Whole rows only, whatever lines the titles took and whether there is a scroll bar.
+  const holder = grid.querySelector<HTMLElement>(".tabulator-tableholder")!;
+  const fit = () => {
+    const around = grid.offsetHeight - holder.clientHeight;
+    if (grid.clientWidth > 0 && holder.clientHeight !== bodyHeight) table.setHeight(around + bodyHeight);
+  };
+  fit();
 
   const refresh = () => {
     table.setFilter(matches as never);
@@ -213,6 +221,9 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   }
   return {
     dispose: () => table.destroy(),
-    resize: () => table.redraw(),
+    resize: () => {
+      table.redraw();
+      fit();
+    },
   };
 }
