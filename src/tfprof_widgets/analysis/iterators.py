@@ -99,42 +99,30 @@ def iterators(trace: Trace) -> Iterators:
     produce = np.flatnonzero(meta_is_produce[trace.meta])
     meta = trace.meta[event]
 
-    # Iterators: by id, and by name where there is none. An id is the hash of a name and an address.
+    # Iterators have an id, the hash of a name and an address; what has none goes by its name.
     stat_id = trace.ints("id")
     iterator_id = _values(stat_id, event)
     parent_id = _values(trace.ints("parent_id"), event)
-    no_id = iterator_id == 0
-    iterator_id[no_id] = meta[no_id]
-    ids, where = np.unique(np.concatenate([iterator_id, parent_id[parent_id != 0]]), return_inverse=True)
-    iterator = where[: len(event)]
-    parent_iterator = np.arange(len(ids))
-    parent_iterator[iterator[parent_id != 0]] = where[len(event) :]
-    top_iterator = parent_iterator.copy()
-    for _ in range(16):  # doubles the distance each time; ends even if damaged ids form a ring
-        further = top_iterator[top_iterator]
-        if (further == top_iterator).all():
-            break
-        top_iterator = further
-
-    iterator_meta = np.full(len(ids), -1, np.int64)
-    iterator_meta[iterator] = meta
-    iterator_stage, stage_name, stage_parent = _stages(names, iterator_meta, parent_iterator)
+    iterator_id = np.where(iterator_id == 0, meta, iterator_id)
 
     # On a thread: the iterator or the background producer around each event.
     around_mask = (meta_is_iterator | meta_is_produce)[trace.meta]
     around = nearest(trace.parent, around_mask, event)
     row_of = _Rows(event)
     caller = row_of(around)
-    is_root = np.array([n.count("::") == 1 for n in names], bool)[meta]
     made_by = np.where((around >= 0) & (caller < 0), around, -1)  # the producer, for what is made in the background
+    is_root = np.array([n.count("::") == 1 for n in names], bool)[meta]
     caller[is_root] = -1
-
-    self_ps, inner_op, inner_owner = _op_self(trace, event)
     consume = np.flatnonzero(trace.meta_matches(lambda n: _CONSUME.fullmatch(n) is not None)[trace.meta])
     consumer = row_of(nearest(trace.parent, meta_is_iterator[trace.meta], consume))
     consume, consumer = consume[consumer >= 0], consumer[consumer >= 0]
     _link(trace, event, iterator_id, parent_id, made_by, consume, consumer, caller)
 
+    iterator, parent_iterator, top_iterator = _identify(trace, event, iterator_id, parent_id, caller, is_root)
+    iterator_meta = np.full(len(parent_iterator), -1, np.int64)
+    iterator_meta[iterator] = meta
+    iterator_stage, stage_name, stage_parent = _stages(names, iterator_meta, parent_iterator)
+    self_ps, inner_op, inner_owner = _op_self(trace, event)
     captured = np.flatnonzero(trace.meta_matches(lambda n: n.startswith(_CAPTURED))[trace.meta])
     wait_ps = _waits(trace, event, meta, self_ps, inner_op, inner_owner, consume, consumer, captured, row_of)
     function_ps, python_ps, overhead_ps = _functions(
@@ -187,6 +175,69 @@ def _fold(name: str) -> str:
     if "[" not in name:
         return name
     return "::".join(p if _SEVERAL_INPUTS.match(p) else _INDEX.sub("[*]", p) for p in name.split("::"))
+
+
+def _identify(
+    trace: Trace,
+    event: NDArray[np.int64],
+    iterator_id: NDArray[np.int64],
+    parent_id: NDArray[np.int64],
+    caller: NDArray[np.int64],
+    is_root: NDArray[np.bool_],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Iterator of each event (I), and the iterators' parents and outermost iterators (U).
+
+    An id says too little: the validation's prefetch may get the address, and so the id, that the training's had the epoch before.
+    So an iterator is an id together with its outermost iterator, which is known from the calls. For an element that nobody took
+    it is that of the id's last element which somebody took.
+    """
+    n = len(event)
+    has_parent = parent_id != 0
+    ids, code = np.unique(np.concatenate([iterator_id, parent_id[has_parent]]), return_inverse=True)
+    own = code[:n]
+    above = np.full(n, -1, np.int64)
+    above[has_parent] = code[n:]
+    by_id = np.arange(len(ids))
+    by_id[own[has_parent]] = above[has_parent]
+    by_id = _follow(by_id)
+
+    outermost = _follow(np.where(caller >= 0, caller, np.arange(n)))
+    known = is_root[outermost]
+    top = np.where(known, own[outermost], -1)
+    if not known.all():
+        order = np.lexsort((trace.start_ps[event], own))
+        group = own[order]
+        position = np.arange(n)
+        before = np.maximum.accumulate(np.where(known[order], position, -1))
+        after = np.minimum.accumulate(np.where(known[order], position, n)[::-1])[::-1]
+        near = np.where((before >= 0) & (group[before] == group), before, np.minimum(after, n - 1))
+        near_top = np.where((group[near] == group) & known[order[near]], top[order[near]], by_id[group])
+        guess = np.empty(n, np.int64)
+        guess[order] = near_top
+        top = np.where(known, top, guess[outermost])
+
+    tops = np.unique(top)
+    where = np.searchsorted(tops, top)
+    width = len(tops) + 1
+    keys = np.concatenate(
+        [own * width + where, (above * width + where)[has_parent], tops * width + np.arange(len(tops))]
+    )
+    keys, instance = np.unique(keys, return_inverse=True)
+    iterator = instance[:n]
+    parent_iterator = np.arange(len(keys))
+    parent_iterator[iterator[has_parent]] = instance[n : n + np.count_nonzero(has_parent)]
+    top_instance = instance[n + np.count_nonzero(has_parent) :]
+    return iterator, parent_iterator, top_instance[keys % width]
+
+
+def _follow(upper: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where a chain ends, for every element. Each round doubles the distance; damaged ids that form a ring end anywhere in it."""
+    for _ in range(16):
+        further = upper[upper]
+        if (further == upper).all():
+            break
+        upper = further
+    return upper
 
 
 def _stages(
