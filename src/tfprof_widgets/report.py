@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .analysis.advice import Finding, Run, advice
 from .analysis.events import Trace, events_table
+from .analysis.input_pipeline import InputPipeline, input_pipeline
 from .analysis.kernels import kernels
 from .analysis.memory import memory, memory_peak, memory_summary
 from .analysis.op_stats import op_stats
@@ -23,7 +25,7 @@ from .analysis.pod import Pod, pod
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import timeline
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
-from .xspace.logdir import Run, find_runs, host_name, newest_run
+from .xspace.logdir import find_runs, host_name, newest_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from .views.spec import Tab
 
 # What `Report.to_csv` writes: each the name of a property.
-_TABLES = ("steps", "ops", "kernels", "memory", "memory_summary", "memory_peak", "pod", "events")
+_TABLES = ("steps", "ops", "input_ops", "kernels", "memory", "memory_summary", "memory_peak", "pod", "events")
 
 _log = logging.getLogger(__name__)
 
@@ -162,6 +164,31 @@ class Report:
     def memory_peak(self) -> pd.DataFrame:
         """What each allocator held when most was in use; see `analysis.memory.memory_peak`."""
         return self._of_hosts(lambda host: memory_peak(host.memory))
+
+    @cached_property
+    def input_pipeline(self) -> InputPipeline:
+        """Whether the run waits for its input, and for which stage; see `analysis.input_pipeline.InputPipeline`."""
+        return input_pipeline([host.trace for host in self.hosts], [host.steps for host in self.hosts], self.ops)
+
+    @property
+    def input_ops(self) -> pd.DataFrame:
+        """One row an op that reads, prepares or hands over input; see `analysis.input_pipeline.input_ops`."""
+        return self.input_pipeline.input_ops
+
+    @cached_property
+    def advice(self) -> list[Finding]:
+        """What to change, the most promising first; empty if nothing stands out. See `analysis.advice.Finding`."""
+        run = Run(
+            traces=[host.trace for host in self.hosts],
+            steps=[host.steps for host in self.hosts],
+            ops=self.ops,
+            overview=self.overview,
+            input_pipeline=self.input_pipeline,
+            kernels=self.kernels,
+            memory_summary=self.memory_summary,
+            stragglers=self.stragglers,
+        )
+        return advice(run)
 
     @cached_property
     def events(self) -> pd.DataFrame:
@@ -388,7 +415,7 @@ def runs(path: str | os.PathLike[str]) -> pd.DataFrame:
     DataFrame
         ``run``, ``hosts`` (number of files), ``size_bytes``, ``modified``, ``path`` (to give to `load`).
     """
-    found: list[Run] = find_runs(path)
+    found = find_runs(path)
     return pd.DataFrame(
         {
             "run": [run.name for run in found],

@@ -1,0 +1,105 @@
+"""Findings on generated runs with a known fault, and none on a run without."""
+
+from __future__ import annotations
+
+import pytest
+
+from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
+from tfprof_widgets.analysis.advice import Finding
+from tfprof_widgets.report import Report
+from tfprof_widgets.xspace import read
+
+
+def advice_of(*spaces: Space) -> list[Finding]:
+    return Report([read(space.bytes()) for space in spaces]).advice
+
+
+def titles(findings: list[Finding]) -> list[str]:
+    return [finding.title for finding in findings]
+
+
+def test_a_healthy_run_has_no_finding():
+    assert advice_of(cpu_fit_capture(epochs=2, batches=16)) == []
+
+
+def test_a_run_that_waits_for_input_is_told_which_stage():
+    first = advice_of(cpu_fit_capture(epochs=1, batches=16, slow_input_us=6_000))[0]
+    assert first.title == "The run waits for its input"
+    assert first.confidence == "high"
+    assert first.saves_ms == pytest.approx(6, rel=0.2)
+    assert "Prefetch" in first.evidence["Stage waited for"] or "Map" in first.evidence["Stage waited for"]
+    assert ("Input pipeline", "tool:input_pipeline") in first.links
+    assert first.change
+
+
+def python_loop(n: int, *, traced: int = 0, eager: int = 0) -> Space:
+    """n steps of 2 ms, of which the first ``traced`` ones trace for 50 ms; ``eager`` ops run one by one in each."""
+    space = Space("worker-0")
+    plane = space.plane("/host:CPU")
+    python, compute = plane.line("python", id=1), plane.line("tf_Compute/2", id=2)
+    at = 0.0
+    for i in range(n):
+        tracing = 50_000 if i < traced else 0
+        python.event("train", at, 2_000 + tracing, step_num=i, _r=1)
+        kind = "traced-nonXla" if tracing else "notTraced-nonXla"
+        python.event("train_step", at + 10, 1_200 + tracing, tf_function_call=kind, tracing_count=min(i + 1, traced))
+        if tracing:
+            python.event("tf.function-graph_building", at + 20, tracing)
+        python.event("FunctionRun", at + 30 + tracing, 10, id=1000 + i, _r=1)
+        compute.event("ExecutorState::Process", at + 40 + tracing, 1_150, id=1000 + i, iter_num=0)
+        if not eager:
+            compute.event("dense/MatMul:MatMul", at + 50 + tracing, 1_700 - 600)
+        for k in range(eager):
+            start = at + 1_250 + 14 * k
+            python.event("EagerExecute", start, 12, eager_op="MatMul", is_func=0)
+            python.event("EagerLocalExecute: MatMul", start + 1, 10)
+            python.event("EagerKernelExecute", start + 2, 8)
+        at += 2_100 + tracing
+    return space
+
+
+def test_a_function_that_is_traced_on_each_call_is_named():
+    first = advice_of(python_loop(8, traced=8))[0]
+    assert first.title == "train_step is traced again and again"
+    assert first.evidence["Traced calls"] == "8 of 8"
+    assert first.saves_ms == pytest.approx(50 * 7 / 8)
+    assert "input_signature" in first.change
+
+
+def test_tracing_once_is_no_fault_but_a_first_step_full_of_it_is_said():
+    findings = advice_of(python_loop(8, traced=1))
+    assert "The first step was still being compiled" in titles(findings)
+    assert not any("traced again" in title for title in titles(findings))
+
+
+def test_an_eager_loop_is_told():
+    first = advice_of(python_loop(8, eager=40))[0]
+    assert first.title == "Ops run eagerly, one by one"
+    assert first.evidence["Eager ops"] == "320"
+    assert "@tf.function" in first.change
+
+
+def test_a_launch_bound_run_is_told():
+    assert "The device waits for kernel launches" in titles(advice_of(gpu_capture(devices=1, steps=8, launch_us=60)))
+
+
+def test_a_straggler_is_named_with_its_category():
+    spaces = pod_captures(hosts=4, devices=1, steps=12, slow_host=2)
+    finding = next(f for f in advice_of(*spaces) if "keeps the others waiting" in f.title)
+    assert finding.title.startswith("worker-2")
+    assert finding.evidence["Category"] == "Input"
+
+
+def test_findings_are_ranked_and_each_has_evidence_and_a_change():
+    findings = advice_of(gpu_capture(devices=1, steps=8, launch_us=60, input_us=3_000))
+    weight = {"high": 1.0, "medium": 0.6, "low": 0.3}
+    value = [f.saves_ms * weight[f.confidence] for f in findings]
+    assert len(findings) > 1
+    assert value == sorted(value, reverse=True)
+    assert all(f.evidence and f.change and f.links for f in findings)
+
+
+def test_a_capture_without_steps_and_ops_gives_no_finding():
+    space = Space()
+    space.plane("/host:CPU").line("python", id=1).event("anything", 0, 5)
+    assert advice_of(space) == []
