@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import pkgutil
 import shutil
 import sys
 import tempfile
@@ -237,8 +238,7 @@ class Session:
         if self._started_s:
             raise CaptureError("A capture runs once; call profile() again for another one.")
         self._tf = import_tensorflow()
-        # What the report needs is imported now, so that it costs no time between the end of the code and the report.
-        importlib.import_module(".report", __package__)
+        _import_report()
         if _active is not None:
             self.notes.append(_STALE_OURS.format(name=_active.name))
             _active.stop()
@@ -288,8 +288,8 @@ class Session:
             raise
         finally:
             _active = None
-        self._stop_s = time.perf_counter() - end
-        self._collect()
+            self._stop_s = time.perf_counter() - end
+            self._collect()
 
     @property
     def info(self) -> CaptureInfo:
@@ -403,6 +403,15 @@ class Session:
             return run
 
 
+def _import_report() -> None:
+    """Import all that a report needs: before the capture, so that it neither shows in it nor delays the report after it."""
+    importlib.import_module(".report", __package__)
+    for name in (".views", ".display"):
+        package = importlib.import_module(name, __package__)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{name}.{module.name}", __package__)
+
+
 def _local_directory(logdir: str | Path) -> Path:
     if "://" in str(logdir):
         raise CaptureError(f"The log directory must be a local one, not {logdir}. Nothing was run.")
@@ -456,10 +465,12 @@ class Profile:
             return
         try:
             self._session.stop(error)
-            self._report = self._session.load()
-        except Exception as failure:  # noqa: BLE001
-            # Raised by `report`: here it would hide the exception of the user's own code.
-            self._failure = failure
+        finally:  # after an interrupt of the stop too
+            try:
+                self._report = self._session.load()
+            except Exception as failure:  # noqa: BLE001
+                # Raised by `report`: here it would hide the exception of the user's own code.
+                self._failure = failure
 
     @property
     def info(self) -> CaptureInfo:

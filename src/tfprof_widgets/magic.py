@@ -12,6 +12,7 @@ the last value is there, an exception has come up, or at the latest when the cel
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 import sys
 from collections.abc import Callable
@@ -173,8 +174,9 @@ class ProfileMagics(Magics):
                 position = word.end()
                 arguments[-1] += f"={_unquoted(word[1])}"
         options = parser.parse_args(arguments)
-        if options.variable is not None and not options.variable.isidentifier():
-            raise UsageError(f"--as needs the name of a variable, not {options.variable!r}.")
+        name = options.variable
+        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+            raise UsageError(f"--as needs the name of a variable, not {name!r}.")
         return options, line[position:].strip()
 
     def _profiles_rest(self, line: str) -> bool:
@@ -248,10 +250,12 @@ class ProfileMagics(Magics):
             raise
         finally:
             if run is not None:
-                run.session.stop(error)
-                self._load(run)
-                # Displayed at the end of the cell: below the value.
-                self._to_display.append(run)
+                try:
+                    run.session.stop(error)
+                finally:
+                    self._load(run)
+                    # Displayed at the end of the cell: below the value.
+                    self._to_display.append(run)
 
     def _compile(self, code: str) -> tuple[CodeType, CodeType | None]:
         """Compile the code of a line: its statements, and its last expression if it ends with one."""
@@ -297,10 +301,10 @@ class ProfileMagics(Magics):
         error = None if result is None else (result.error_in_exec or result.error_before_exec)
         try:
             self._stop(run_now)
-        finally:
+        finally:  # after an interrupt of the stop too
             run_now.session.error = None if error is None else describe_error(error)
-        self._load(run_now)
-        self._display(run_now)
+            self._load(run_now)
+            self._display(run_now)
 
     def _display(self, run: _Run) -> None:
         if run.report is not None and not run.quiet:
