@@ -28,6 +28,7 @@ STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS = (
     "XLA Modules",
     "XLA Ops",
 )
+KINDS = (STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS)
 # What the same line is called in a file, by its maker's version.
 _STORED_AS = {NAME_SCOPE: ("TensorFlow Name Scope", "Framework Name Scope"), OPS: ("TensorFlow Ops", "Framework Ops")}
 
@@ -70,14 +71,16 @@ def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored
     """Derive the lines of all devices.
 
     Kernels of a stream that follow one another, belong to one op (or name scope, …) and to one step make one event,
-    whatever lies between them. Kernels that belong to no op make none.
+    whatever lies between them; a new event ends those nested below it, a new XLA module all of them. Kernels that
+    belong to no op make none and end none. These are XProf's rules.
 
     Parameters
     ----------
     trace : Trace
         One host's events.
     step : int64 array (N), optional
-        The step of each event of the trace, -1 for none; by default what the file says (``group_id``).
+        The step of each event of the trace, -1 for none; by default what the file says (``group_id``). In a
+        file without groups, a device event of no step belongs to that of the event before it on the device.
     stored_too : bool
         Whether to derive also the lines that a device's plane has already.
 
@@ -87,31 +90,32 @@ def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored
     """
     devices = device_events(trace)
     step_of = devices.group_id if step is None else step[devices.event]
+    if not (devices.group_id >= 0).any():
+        step_of = _inherit(trace, devices, step_of)
     rows = np.flatnonzero((devices.kind == KERNEL) | (devices.kind == COLLECTIVE))
     names = _Names()
     parts = [_steps(trace, devices, step_of, names)]
-    by_op = rows[devices.op_code[rows] >= 0]
-    by_program, modules, hlo_ops = _xla_levels(trace, devices, rows, names)
-    for name, some, levels in (
-        (NAME_SCOPE, by_op, _scope_levels(devices, by_op, names)),
-        (OPS, by_op, _op_levels(devices, by_op, names)),
-        (XLA_MODULES, by_program, modules),
-        (XLA_OPS, by_program, hlo_ops),
+    modules, hlo_ops = _xla_levels(trace, devices, rows, names)
+    of_module, opened = _merge(modules, devices.line[rows], step_of[rows], *_times(trace, devices, rows))
+    for kind, levels in enumerate(
+        (_scope_levels(devices, rows, names), _op_levels(devices, rows, names), None, hlo_ops), start=1
     ):
-        part = _merge(levels, devices.line[some], step_of[some], *_times(trace, devices, some))
-        parts.append(part.assign(stream=part["line"], kind=name, plane=trace.space.line_plane[part["line"].to_numpy()]))
+        part = of_module
+        if levels is not None:
+            part, _ = _merge(levels, devices.line[rows], step_of[rows], *_times(trace, devices, rows), opened)
+        parts.append(part.assign(stream=part["line"], kind=kind, plane=trace.space.line_plane[part["line"].to_numpy()]))
     events = pd.concat(parts, ignore_index=True)
     if not stored_too:
-        events = events[~_is_stored(trace, events)]
+        events = events[~_is_stored(trace)[events["plane"].to_numpy(np.int64), events["kind"].to_numpy(np.int64)]]
 
-    place = {name: i for i, name in enumerate((STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS))}
-    events = events.assign(place=events["kind"].map(place).astype(np.int64))
-    events = events.sort_values(["plane", "stream", "place", "start_ps", "depth"], ignore_index=True)
-    keys = events[["plane", "stream", "place"]].to_numpy(np.int64)
+    events = events.sort_values(["plane", "stream", "kind", "start_ps", "depth"], ignore_index=True)
+    keys = events[["plane", "stream", "kind"]].to_numpy(np.int64)
     is_first = np.concatenate([np.ones(min(len(keys), 1), bool), (np.diff(keys, axis=0) != 0).any(axis=1)])
-    lines = events.loc[is_first, ["plane", "stream", "kind"]].rename(columns={"kind": "name"}).reset_index(drop=True)
+    first = keys[is_first]
     return DerivedLines(
-        lines=lines.astype({"plane": np.int64, "stream": np.int64, "name": object}),
+        lines=pd.DataFrame(
+            {"plane": first[:, 0], "stream": first[:, 1], "name": np.array(KINDS, object)[first[:, 2]]},
+        ),
         line=(np.cumsum(is_first) - 1).astype(np.int32),
         start_ps=events["start_ps"].to_numpy(np.int64),
         duration_ps=events["end_ps"].to_numpy(np.int64) - events["start_ps"].to_numpy(np.int64),
@@ -146,14 +150,26 @@ def _times(trace: Trace, devices: DeviceEvents, rows: NDArray[np.int64]) -> tupl
     return start, start + trace.duration_ps[event]
 
 
+def _inherit(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Steps of the device events, those of no step filled with the last one that the device was in."""
+    order = np.lexsort((trace.start_ps[devices.event], devices.plane))
+    plane, value = devices.plane[order], step_of[order]
+    last = np.maximum.accumulate(np.where(value >= 0, np.arange(len(order)), -1)) if len(order) else order
+    found = (last >= 0) & (plane[last] == plane)
+    result = np.empty_like(step_of)
+    result[order] = np.where(found, value[last], -1) if len(order) else value
+    return result
+
+
 def _merge(
     levels: NDArray[np.int32],
     line: NDArray[np.int32],
     step: NDArray[np.int64],
     start_ps: NDArray[np.int64],
     end_ps: NDArray[np.int64],
-) -> pd.DataFrame:
-    """Merge neighbours with the same names down to a level into one event, for each level.
+    opened: NDArray[np.int64] | None = None,
+) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Merge neighbours of one name into one event, level by level.
 
     Parameters
     ----------
@@ -161,29 +177,40 @@ def _merge(
         Name of each event on each level, outermost first; -1 where there are no more.
     line, step, start_ps, end_ps : arrays (n)
         Ordered by line and start.
+    opened : int64 array (n), optional
+        How many events that end all of these had begun up to each one.
+
+    Returns
+    -------
+    events : DataFrame
+    opened : int64 array (n)
+        The same count with the events made here added.
     """
     columns = ("line", "step", "depth", "name", "start_ps", "end_ps")
     parts: list[tuple[NDArray[np.int64], ...]] = [(np.empty(0, np.int64),) * len(columns)]
-    together = (line[1:] == line[:-1]) & (step[1:] == step[:-1])
+    opened = np.zeros(len(line), np.int64) if opened is None else opened
     for depth in range(levels.shape[1]):
-        level = levels[:, depth]
-        together = together & (level[1:] == level[:-1])
-        named = np.flatnonzero(level >= 0)
+        named = np.flatnonzero(levels[:, depth] >= 0)
         if not len(named):
             break
-        first = np.flatnonzero(np.concatenate([[True], ~together])[named])
+        keys = (levels[named, depth], line[named], step[named], opened[named])
+        first = np.flatnonzero(np.concatenate([[True], np.logical_or.reduce([np.diff(key) != 0 for key in keys])]))
         begin = named[first]
         parts.append(
             (
                 line[begin].astype(np.int64),
                 step[begin],
                 np.full(len(begin), depth, np.int64),
-                level[begin].astype(np.int64),
+                levels[begin, depth].astype(np.int64),
                 np.minimum.reduceat(start_ps[named], first),
                 np.maximum.reduceat(end_ps[named], first),
             )
         )
-    return pd.DataFrame(dict(zip(columns, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True)))
+        begins = np.zeros(len(line), np.int64)
+        begins[begin] = 1
+        opened = opened + np.cumsum(begins)
+    events = pd.DataFrame(dict(zip(columns, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True)))
+    return events, opened
 
 
 def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], names: _Names) -> pd.DataFrame:
@@ -194,8 +221,8 @@ def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], name
     rows, start, end = rows[order], start[order], end[order]
     used, inverse = np.unique(step_of[rows], return_inverse=True)
     code = np.array([names.code(str(number)) for number in used], np.int32)[inverse]
-    part = _merge(code.reshape(-1, 1), devices.plane[rows], step_of[rows], start, end)
-    return part.assign(stream=-1, kind=STEPS, plane=part["line"])
+    part, _ = _merge(code.reshape(-1, 1), devices.plane[rows], step_of[rows], start, end)
+    return part.assign(stream=-1, kind=0, plane=part["line"])
 
 
 def _op_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) -> NDArray[np.int32]:
@@ -219,8 +246,8 @@ def _table(paths: list[list[int]]) -> NDArray[np.int32]:
 
 def _xla_levels(
     trace: Trace, devices: DeviceEvents, rows: NDArray[np.int64], names: _Names
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Those of the rows that XLA compiled, and the levels of their modules and of their ops."""
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Levels of the XLA modules and of the XLA ops of some device events."""
     columns = [np.full(len(devices), -1, np.int64) for _ in range(3)]
     owner, value = trace.ints("program_id")
     texts: list[list[str]] = [[]]
@@ -232,7 +259,6 @@ def _xla_levels(
         column[row] = code[found]
         texts.append(known)
     program, module, hlo_op = columns
-    rows = rows[(module[rows] >= 0) | (hlo_op[rows] >= 0)]
 
     def levels(column: NDArray[np.int64], path: Callable[[int, int], list[int]]) -> NDArray[np.int32]:
         pairs, inverse = np.unique(np.stack([program[rows], column[rows]]), axis=1, return_inverse=True)
@@ -246,17 +272,14 @@ def _xla_levels(
     def op_path(number: int, index: int) -> list[int]:
         return [names.code(part, program=number) for part in texts[2][index].split("::") if part]
 
-    return rows, levels(module, module_path), levels(hlo_op, op_path)
+    return levels(module, module_path), levels(hlo_op, op_path)
 
 
-def _is_stored(trace: Trace, events: pd.DataFrame) -> NDArray[np.bool_]:
-    """Events of lines that their plane has already."""
+def _is_stored(trace: Trace) -> NDArray[np.bool_]:
+    """Whether each plane has each kind of line already, shape (P, number of kinds)."""
     space = trace.space
-    present = {(int(plane), name) for plane, name in zip(space.line_plane, space.line_name, strict=True)}
-    has = {
-        (int(plane), kind)
-        for plane in np.unique(events["plane"])
-        for kind in events["kind"].unique()
-        if any((int(plane), name) in present for name in _STORED_AS.get(kind, (kind,)))
-    }
-    return np.fromiter((key in has for key in zip(events["plane"], events["kind"], strict=True)), bool, len(events))
+    has = np.zeros((len(space.plane_name), len(KINDS)), bool)
+    for kind, name in enumerate(KINDS):
+        stored = np.array([line in _STORED_AS.get(name, (name,)) for line in space.line_name], bool)
+        has[space.line_plane[stored], kind] = True
+    return has

@@ -34,8 +34,8 @@ _TENSOR_CORE = re.compile(
     r"16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma"
     r"|i16832|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|xmma_sparse_gemm"
     r"|xmma_warp_specialized_implicit_gemm"
-    r"|tensorop|wgmma|[a-z]gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|16832|sm(?:90|1\d\d)_xmma"
-    r"|MmaSm(?:8|9|1)\d|Mainloop\w*(?:Gmma|Umma)|flash_(?:fwd|bwd|attn)|fmha_|attn_fwd|gemm_fusion"
+    r"|tensorop|gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|16832|xmma_(?:fprop|dgrad|wgrad)"
+    r"|MmaSm(?:8|9|1)\d|Mainloop\w*Umma|SM\d+_\d+x\d+x\d+|flash_(?:fwd|bwd|attn)|fmha_|attn_fwd|gemm_fusion"
     r"|_MI\d+x\d+x\d+|mfma|wmma",
     re.IGNORECASE,
 )
