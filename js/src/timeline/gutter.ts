@@ -11,6 +11,9 @@ export class Gutter {
   private readonly base = h("div", { class: "tl-base" });
   private readonly labels = h("div", { class: "tl-labels" });
   private readonly shown = new Map<string, HTMLElement>();
+  /** What is shown, to leave the page alone while only the time moves. */
+  private state = "";
+  private axisHeight = -1;
 
   constructor(
     private readonly sections: readonly { title: string }[],
@@ -26,13 +29,19 @@ export class Gutter {
 
   /** Where the frame begins, and what the axis's labels count from. */
   setAxis(height: number, base: string): void {
-    this.base.style.height = `${height}px`;
-    this.labels.style.top = `${height}px`;
+    if (height !== this.axisHeight) {
+      this.axisHeight = height;
+      this.base.style.height = `${height}px`;
+      this.labels.style.top = `${height}px`;
+    }
     const text = base === "" ? "" : `${base} +`;
     if (this.base.textContent !== text) this.base.textContent = text;
   }
 
   show(bands: readonly Band[], scroll: number): void {
+    const state = bands.map((band) => `${band.section}:${band.track}:${band.top}:${band.height}:${band.collapsed}`).join() + `@${scroll}`;
+    if (state === this.state) return;
+    this.state = state;
     const gone = new Set(this.shown.keys());
     for (const band of bands) {
       const key = `${band.section}:${band.track}`;

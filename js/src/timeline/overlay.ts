@@ -27,6 +27,7 @@ export class Overlay {
   }
 
   private put(element: HTMLElement, rect: Rect | null): void {
+    if (element.hidden && rect === null) return;
     element.hidden = rect === null;
     if (rect === null) return;
     element.style.left = `${rect.left}px`;

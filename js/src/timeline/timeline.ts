@@ -51,6 +51,8 @@ export class Timeline implements Mounted {
   ranges: Range[] = [];
   /** Frames that were made, for those who measure. */
   frames = 0;
+  /** Those of them that are on the screen. */
+  painted = 0;
   shown: Shown | null = null;
 
   private readonly stores = new Map<boolean, Store>();
@@ -138,6 +140,8 @@ export class Timeline implements Mounted {
       this.tip,
     );
     host.append(this.root);
+    // For tests and measurements in the page.
+    (this.root as HTMLElement & { timeline?: Timeline }).timeline = this;
 
     this.scroller.addEventListener("scroll", () => this.scrollTo(this.scroller.scrollTop), { signal });
     for (const event of ["focusin", "focusout"]) this.root.addEventListener(event, () => this.showHint(), { signal });
@@ -690,7 +694,7 @@ export class Timeline implements Mounted {
     );
     const axis = ticks(left * unit, (left + room.width * perPx) * unit, room.width);
     shown.frame.ticks = { at: axis.at.map((ps) => this.xOf(ps / unit)), labels: axis.labels };
-    view.show(shown.frame);
+    void view.show(shown.frame).then(() => this.painted++);
     this.shown = shown;
     this.frames++;
 
@@ -708,9 +712,10 @@ export class Timeline implements Mounted {
     this.showHover();
     const count = (n: number) => n.toLocaleString("en-US");
     const merged = shown.total - shown.alone;
-    this.count.textContent =
+    const words =
       `${formatDuration(room.width * perPx * unit)} in view · ` +
       (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`);
+    if (words !== this.count.textContent) this.count.textContent = words;
     clearTimeout(this.settled);
     this.settled = setTimeout(() => this.share(), SETTLED_MS);
   }

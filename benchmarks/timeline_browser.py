@@ -1,0 +1,216 @@
+"""Measure the timeline in headless Chromium with software rendering: first picture, frames, search, rectangles.
+
+    python benchmarks/timeline_browser.py [--events 1000000 3000000] [--profile FILE.xplane.pb]
+
+Frames are those of the screen: the time from one animation frame to the next while every frame pans or zooms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tfprof_widgets import xspace
+from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.intervals import union_ps
+from tfprof_widgets.analysis.steps import find_steps
+from tfprof_widgets.analysis.timeline import Section, Timeline, timeline
+from tfprof_widgets.display.html import report_page
+from tfprof_widgets.display.payload import Payload
+from tfprof_widgets.views.timeline import timeline_tab
+
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+STEPS = 120
+
+_FIRST_PICTURE = """
+async () => {
+  const wait = () => new Promise(requestAnimationFrame);
+  for (let i = 0; i < 2000; i++) {
+    const root = document.querySelector(".tfprof-tl");
+    if (root?.timeline?.painted > 0 && root.timeline.shown) return performance.now() - performance.getEntriesByName("boot")[0].startTime;
+    await wait();
+  }
+  return null;
+}
+"""
+
+_FRAMES = """
+async ([steps, mode]) => {
+  const t = document.querySelector(".tfprof-tl").timeline;
+  const span = t.viewport.span;
+  const next = () => new Promise(requestAnimationFrame);
+  const times = [], boxes = [], work = [];
+  const share = mode === "pan" ? 0.2 : 1;
+  t.viewport.set(0, span * share); t.invalidate();
+  await next(); await next(); await next();
+  let last = await next();
+  for (let i = 0; i < steps; i++) {
+    const begun = performance.now();
+    if (mode === "pan") t.panPx(9, 0);
+    else t.zoomAt(i < steps / 2 ? 0.88 : 1 / 0.88, t.width * 0.4);
+    const now = await next();
+    times.push(now - last);
+    last = now;
+    boxes.push(t.shown.rectangles);
+  }
+  return { times, boxes };
+}
+"""
+
+_SEARCH = """
+async (text) => {
+  const t = document.querySelector(".tfprof-tl").timeline;
+  await t.search("warm up", false);
+  const begun = performance.now();
+  await t.search(text, false);
+  const took = performance.now() - begun;
+  const said = document.querySelector(".tl-hits").textContent;
+  await t.search("", false);
+  return [took, said];
+}
+"""
+
+
+def synthetic(n_events: int, n_tracks: int = 24, seed: int = 0) -> Timeline:
+    """Return a trace of nested work, three lanes a thread, spread over half a minute."""
+    random = np.random.default_rng(seed)
+    per_track = n_events // n_tracks
+    starts, durations, lanes, names, tracks = [], [], [], [], []
+    first = 0
+    for track in range(n_tracks):
+        n = per_track // 6  # one outer event, two inner ones, three innermost
+        length = np.rint(random.lognormal(11.5, 1.0, n)).astype(np.int64) + 2000  # ns
+        start = np.cumsum(length + random.integers(0, 60_000, n)) - length
+        start -= start[0] if n else 0
+        inner = [(start, length, 0), (start + length // 50, length // 3, 1), (start + length // 2, length // 3, 1)]
+        inner += [
+            (start + length // 40, length // 9, 2),
+            (start + length // 6, length // 9, 2),
+            (start + length * 11 // 20, length // 5, 2),
+        ]
+        s = np.concatenate([part[0] for part in inner])
+        d = np.concatenate([part[1] for part in inner])
+        lane = np.repeat(np.array([part[2] for part in inner], np.int32), n)
+        order = np.lexsort((-d, s))
+        starts.append(s[order] * 1000)
+        durations.append(d[order] * 1000)
+        lanes.append(lane[order])
+        names.append(random.integers(0, 300, len(s)))
+        count = len(s)
+        group = np.zeros(count, np.int64)
+        busy = union_ps(group, starts[-1], starts[-1] + durations[-1], 1)[0]
+        tracks.append((0, f"tf_Compute #{track + 1}", f"tf_Compute/{track}", "host", False, first, count, 3, int(busy)))
+        first += count
+    events = pd.DataFrame(
+        {
+            "start_ps": np.concatenate(starts),
+            "duration_ps": np.concatenate(durations),
+            "name": np.concatenate(names),
+            "lane": np.concatenate(lanes),
+        }
+    )
+    columns = ["section", "label", "hint", "kind", "hidden", "first", "count", "lanes", "busy_ps"]
+    types = ["MatMul", "Relu", "Conv2D", "Mul", "AddV2", "Cast", "", ""]
+    table = pd.DataFrame(
+        {
+            "name": [f"model/layer_{i}/op_{i}" for i in range(300)],
+            "short": [types[i % 8] or f"Function_{i}" for i in range(300)],
+            "type": [types[i % 8] for i in range(300)],
+            "op": "",
+            "role": ["op" if types[i % 8] else "other" for i in range(300)],
+        }
+    )
+    span = int((events["start_ps"] + events["duration_ps"]).max())
+    return Timeline(
+        [Section("Host Threads")], pd.DataFrame(tracks, columns=columns), events, events.iloc[:0], table, span
+    )
+
+
+def from_profile(path: Path) -> Timeline:
+    """Return the timeline of a real profile."""
+    trace = Trace(xspace.read(path))
+    return timeline(trace, find_steps(trace).table)
+
+
+def page_of(data: Timeline, directory: Path) -> tuple[Path, dict[str, int]]:
+    """Write the report's page; return its path and the packed size of its tables."""
+    payload = Payload(id="bench")
+    payload.tabs.append(timeline_tab(payload, data))
+    page = report_page(payload, "<p>benchmark</p>", "benchmark")
+    # The clock starts when the page, and with it the payload, has been read.
+    page = page.replace('<script type="module">', '<script>performance.mark("boot")</script><script type="module">')
+    path = directory / "timeline.html"
+    path.write_text(page)
+    return path, {name: len(data) for name, data in payload.tables.items()}
+
+
+def measure(path: Path, width: int = 1400) -> dict[str, Any]:
+    """Return the measurements of a page."""
+    from playwright.sync_api import sync_playwright
+
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.goto(path.as_uri(), wait_until="commit", timeout=120_000)
+        page.wait_for_selector(".tfprof-tl", timeout=120_000)
+        result: dict[str, Any] = {"first_picture_ms": page.evaluate(_FIRST_PICTURE)}
+        page.wait_for_timeout(500)
+        for mode in ("pan", "zoom"):
+            frames = page.evaluate(_FRAMES, [STEPS, mode])
+            times = np.array(frames["times"])
+            result[mode] = {
+                "frames": len(times),
+                "p50_ms": float(np.percentile(times, 50)),
+                "p95_ms": float(np.percentile(times, 95)),
+                "max_ms": float(times.max()),
+                "within_33_ms_pct": float(100 * (times <= 33.4).mean()),
+                "most_rectangles": int(max(frames["boxes"])),
+            }
+        result["search_ms"], result["search"] = page.evaluate(_SEARCH, "layer_1")
+        result["heap_mb"] = page.evaluate("() => performance.memory.usedJSHeapSize / 1e6")
+        browser.close()
+    return result
+
+
+def main() -> None:
+    """Print the measurements as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=int, nargs="*", default=[1_000_000])
+    parser.add_argument("--profile", type=Path, nargs="*", default=[])
+    args = parser.parse_args()
+    cases = [(f"{n:,} synthetic events", synthetic(n)) for n in args.events]
+    cases += [(path.name, from_profile(path)) for path in args.profile]
+    for name, data in cases:
+        with tempfile.TemporaryDirectory() as directory:
+            path, sizes = page_of(data, Path(directory))
+            n = len(data.events) + len(data.hidden)
+            packed = sum(sizes.values())
+            print(
+                json.dumps(
+                    {
+                        "case": name,
+                        "events": n,
+                        "packed_bytes_per_event": round(packed / max(1, n), 3),
+                        **measure(path),
+                    },
+                    indent=2,
+                )
+            )
+
+
+if __name__ == "__main__":
+    main()
