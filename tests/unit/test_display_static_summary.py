@@ -43,12 +43,13 @@ def test_html_keeps_to_what_sanitizers_leave():
         "ul",
         "li",
     }
-    assert set(re.findall(r' (\w+)="', html)) == {"align"}
+    assert set(re.findall(r' (\w+)="', html)) == {"align", "style"}
 
 
 def test_html_numbers_stand_right_and_text_left():
     html = to_html("", BLOCKS)
-    assert '<td align="left">MatMul x</td><td align="right">1,234.6</td><td align="left">41 %</td>' in html
+    left = '<td align="left" style="text-align:left">'
+    assert f'{left}MatMul&nbsp;x</td><td align="right">1,234.6</td><td align="right">41&nbsp;%</td>' in html
     assert '<td align="right">–</td>' in html
 
 
@@ -64,8 +65,8 @@ def test_text_has_the_same_in_aligned_columns():
         "",
         "Top ops",
         "Operation                     Time (ms)  Share",
-        "MatMul x                        1,234.6  41 %",
-        f"{HOSTILE}          –  1 %",
+        "MatMul x                        1,234.6   41 %",
+        f"{HOSTILE}          –    1 %",
         "2 of 57 operations",
         "",
         "Notes",
@@ -77,3 +78,13 @@ def test_text_has_the_same_in_aligned_columns():
 def test_an_empty_table_keeps_its_headers():
     assert to_text("", [SmallTable(["A", "B"], [])]) == "A  B"
     assert "<th" in to_html("", [SmallTable(["A"], [])])
+
+
+def test_long_names_may_be_broken_between_their_parts_only():
+    html = to_html("", [SmallTable(["Operation"], [["model/dense_1 & co/Iterator::Root"]])])
+    assert "model/<wbr>dense_1 &amp; co/<wbr>Iterator::<wbr>Root" in html
+
+
+def test_a_single_note_is_a_sentence():
+    assert to_text("", [Notes(["One."])]) == "One."
+    assert to_html("", [Notes(["One."])]) == "<p>One.</p>"

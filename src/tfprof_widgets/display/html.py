@@ -111,7 +111,7 @@ def _root(payload: Payload, static_html: str, hint: str) -> str:
     return "\n".join(
         [
             f'<div class="tfprof-report" id="tfprof-{payload.id}" data-tfprof-version="{escape(payload.version)}">',
-            f'<div class="tfprof-static">{static_html}<p><small>{hint}</small></p></div>',
+            f'<div class="tfprof-static"><p><small>{hint}</small></p>{static_html}</div>',
             '<div class="tfprof-mount"></div>',
             *(_block(name, data) for name, data in blocks.items()),
             f'<script type="module">{_BOOT.replace("@ID@", payload.id).replace("@KEY@", key)}</script>',

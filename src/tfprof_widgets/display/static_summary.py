@@ -7,6 +7,7 @@ no class here, and no heading (JupyterLab would list it in the notebook's table 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -56,6 +57,10 @@ class Notes:
 Block: TypeAlias = Facts | SmallTable | Notes
 
 
+_SHORT = 12
+"""A text of so many letters stays on one line."""
+
+
 def to_html(title: str, blocks: Sequence[Block]) -> str:
     """Return the blocks as HTML; every text is escaped."""
     parts = [f"<p><strong>{escape(title)}</strong></p>"] if title else []
@@ -67,6 +72,8 @@ def to_html(title: str, blocks: Sequence[Block]) -> str:
             parts.append(f"<p>{' · '.join(facts)}</p>")
         elif isinstance(block, SmallTable):
             parts.append(_html_table(block))
+        elif len(block.texts) == 1:
+            parts.append(f"<p>{escape(block.texts[0])}</p>")
         else:
             parts.append("<ul>" + "".join(f"<li>{escape(text)}</li>" for text in block.texts) + "</ul>")
     return "\n".join(parts)
@@ -83,27 +90,31 @@ def to_text(title: str, blocks: Sequence[Block]) -> str:
         elif isinstance(block, SmallTable):
             lines += _text_table(block)
         else:
-            lines += [f"- {text}" for text in block.texts]
+            mark = "- " if len(block.texts) > 1 else ""
+            lines += [f"{mark}{text}" for text in block.texts]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
 def _html_table(table: SmallTable) -> str:
-    align = ["right" if numeric else "left" for numeric in _numeric(table)]
-    head = "".join(
-        f'<th align="{side}">{escape(column)}</th>' for side, column in zip(align, table.columns, strict=True)
-    )
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td align="{side}">{escape(_text(value, table.digits))}</td>'
-            for side, value in zip(align, row, strict=True)
-        )
-        + "</tr>"
-        for row in table.rows
-    )
+    # JupyterLab's own style (all to the right) counts for more than `align`, and GitHub drops `style`.
+    align = ['align="right"' if numeric else 'align="left" style="text-align:left"' for numeric in _numeric(table)]
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        inside = (f"<{tag} {side}>{_breakable(cell)}</{tag}>" for side, cell in zip(align, cells, strict=True))
+        return f"<tr>{''.join(inside)}</tr>"
+
+    head = row("th", table.columns)
+    body = "".join(row("td", [_text(value, table.digits) for value in values]) for values in table.rows)
     note = f"<p><small>{escape(table.note)}</small></p>" if table.note else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
+
+
+def _breakable(text: str) -> str:
+    """Escape; a long name may be broken after each of its parts, and a number stays with its unit."""
+    if len(text) <= _SHORT:
+        return escape(text).replace(" ", "&nbsp;")
+    return re.sub(r"(/|::)", r"\1<wbr>", escape(text))
 
 
 def _text_table(table: SmallTable) -> list[str]:
@@ -120,11 +131,16 @@ def _text_table(table: SmallTable) -> list[str]:
     return [*lines, *([table.note] if table.note else [])]
 
 
-def _numeric(table: SmallTable) -> list[bool]:
-    def is_number(value: Value) -> bool:
-        return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))
+_QUANTITY = re.compile(r"–|[<>−-]?[\d.,]+(\s?(%|[^\W\d_]{1,3}))?")
+"""A number as text, with a unit: ``12.3 %``, ``0.48 ms``."""
 
-    return [bool(table.rows) and all(is_number(row[i]) for row in table.rows) for i in range(len(table.columns))]
+
+def _numeric(table: SmallTable) -> list[bool]:
+    """For each column, whether all its values are numbers, which stand to the right."""
+    return [
+        bool(table.rows) and all(_QUANTITY.fullmatch(_text(row[i])) is not None for row in table.rows)
+        for i in range(len(table.columns))
+    ]
 
 
 def _text(value: Value, digits: int = 2) -> str:
