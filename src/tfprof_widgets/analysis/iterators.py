@@ -136,7 +136,7 @@ def iterators(trace: Trace) -> Iterators:
 
 def is_asynchronous(stage_name: str) -> bool:
     """Whether a stage's elements are made on other threads."""
-    return _ASYNCHRONOUS.fullmatch(_INDEX.sub("", short_name(stage_name))) is not None
+    return _ASYNCHRONOUS.fullmatch(short_name(stage_name)) is not None
 
 
 def short_name(stage_name: str) -> str:

@@ -372,11 +372,14 @@ def _step_time(calls: _RootCalls, mine: NDArray[np.int64], steps: _StepTimes) ->
         waited = union_ps(group.astype(np.int64), start, end, len(step))
         return float(steps.duration_ms[step].mean()), float(waited.mean()) / 1e9
     waited_ms = float(calls.duration_ps[judged].mean()) / 1e9
-    # From call to call, each iterator by itself: the pauses between epochs are no steps.
-    order = mine[np.argsort(calls.iterator[mine], kind="stable")]
-    same = calls.iterator[order][1:] == calls.iterator[order][:-1]
-    periods = np.diff(calls.start_ps[order])[same]
-    return float(periods.mean()) / 1e9 if len(periods) else np.nan, waited_ms
+    # From call to call, each iterator by itself (the pauses between epochs are no steps), from its second call on if it can be.
+    for some in (judged, mine):
+        order = some[np.argsort(calls.iterator[some], kind="stable")]
+        same = calls.iterator[order][1:] == calls.iterator[order][:-1]
+        periods = np.diff(calls.start_ps[order])[same]
+        if len(periods):
+            return float(periods.mean()) / 1e9, waited_ms
+    return np.nan, waited_ms
 
 
 def _slow(calls: _RootCalls, pipelines: list[dict[str, Any]]) -> NDArray[np.bool_]:
