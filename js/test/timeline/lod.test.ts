@@ -37,11 +37,11 @@ function check(store: Store, window: Window, minPx: number, drawn: Drawn): void 
     const own = [...Array(bars.n).keys()].filter((i) => bars.row[i] === lane);
     // All the others are in a bar that covers them; together the bars hold exactly their time and their number.
     const slack = want.bin * 1e-9;
-    for (const event of want.rest) {
+    const uncovered = want.rest.filter((event) => {
       const [start, end] = [store.start[event]!, store.end[event]!];
-      const covered = own.filter((i) => bars.left[i]! <= end + slack && bars.right[i]! >= start - slack);
-      expect(covered.length, `event ${event} at ${start}`).toBeGreaterThan(0);
-    }
+      return !own.some((i) => bars.left[i]! <= end + slack && bars.right[i]! >= start - slack);
+    });
+    expect(uncovered).toEqual([]);
     const busy = want.rest.reduce((sum, event) => sum + store.duration(event), 0);
     expect(own.reduce((sum, i) => sum + bars.busy[i]!, 0)).toBeCloseTo(busy, 3);
     expect(own.reduce((sum, i) => sum + bars.count[i]!, 0)).toBe(want.rest.length);
@@ -64,7 +64,7 @@ function check(store: Store, window: Window, minPx: number, drawn: Drawn): void 
 describe("draw", () => {
   it("keeps every long event and merges exactly the rest, at any zoom", () => {
     const next = random(7);
-    for (let seed = 1; seed <= 30; seed++) {
+    for (let seed = 1; seed <= 8; seed++) {
       const store = storeOf(randomLane(300, seed), randomLane(200, seed + 100), []);
       const span = store.end[299]!;
       for (let k = 0; k < 6; k++) {

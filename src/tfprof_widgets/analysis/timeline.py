@@ -177,7 +177,7 @@ class _Part:
             busy_ps=union_ps(self.track, self.start_ps, self.start_ps + self.duration_ps, n),
         )[count > 0]
         if hidden:
-            rows = rows.assign(kind="bookkeeping", label=rows["label"] + " · pool bookkeeping")
+            rows = rows.assign(kind="bookkeeping", label=[f"{label} · pool bookkeeping" for label in rows["label"]])
         return rows
 
 
