@@ -23,7 +23,7 @@ from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_type, overview
 from .analysis.pod import Pod, pod
 from .analysis.steps import Steps, find_steps
-from .analysis.timeline import timeline
+from .analysis.timeline import Timeline, timeline
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run
 
@@ -260,13 +260,17 @@ class Report:
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
 
+    @cached_property
+    def timelines(self) -> list[Timeline]:
+        """What the trace viewer draws, one a host; see `analysis.timeline.Timeline`."""
+        return [timeline(host.trace, host.steps.table) for host in self.hosts]
+
     def _trace_tab(self, payload: Payload) -> Tab:
         from .views import spec
         from .views.timeline import timeline_tab
 
         tabs = [
-            timeline_tab(payload, timeline(host.trace, host.steps.table), self._colors, f"timeline_{index}")
-            for index, host in enumerate(self.hosts)
+            timeline_tab(payload, data, self._colors, f"timeline_{index}") for index, data in enumerate(self.timelines)
         ]
         if len(tabs) == 1:
             return tabs[0]
