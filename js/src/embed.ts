@@ -1,6 +1,6 @@
 /** Puts a Bokeh figure on the page in the report's look, and keeps that look when the theme switches. */
 
-import { figureHeight, PALETTES, prepareFigure } from "./figure_json";
+import { figureHeight, PALETTES, prepareFigure, tooltipSheet } from "./figure_json";
 import type { Context, FigureJson, Mounted } from "./types";
 
 export interface Embedded extends Mounted {
@@ -19,7 +19,16 @@ export async function embedFigure(host: HTMLElement, json: FigureJson, ctx: Cont
   const views = await Bokeh.embed.embed_item(figure, host);
   const view = views.roots[0];
   const document = view.model.document;
+  const styleTooltips = (dark: boolean) => {
+    const stylesheets = [tooltipSheet(PALETTES[dark ? "dark" : "light"])];
+    // A hover tool makes its boxes' models itself, so they are not in the figure's JSON.
+    for (const hover of views.query?.((each: any) => each.model.type === "HoverTool") ?? []) {
+      for (const tooltip of hover.ttmodels?.values() ?? []) tooltip.setv({ stylesheets });
+    }
+  };
+  styleTooltips(ctx.theme.dark);
   const stop = ctx.theme.onChange((dark) => {
+    styleTooltips(dark);
     const palette = PALETTES[dark ? "dark" : "light"];
     const byModel = new Map<string, Record<string, unknown>>();
     for (const { id, attribute, token } of coloured) {

@@ -78,11 +78,14 @@ const DATA_MODELS = /^(Text|LabelSet)$/;
 
 const WHITE = /^(white|#fff|#ffffff)$/i;
 
-/** Bokeh draws hover boxes in shadow roots; custom properties of the report reach them this way. */
-const SHEET = `
-.bk-Tooltip { --tooltip-color: var(--tfprof-paper); --tooltip-text: var(--tfprof-text); --tooltip-border: var(--tfprof-line);
-  --tooltip-arrow-color: var(--tfprof-line); --tooltip-arrow-inner-color: var(--tfprof-paper);
-  border-radius: 4px; box-shadow: 0 2px 8px rgb(0 0 0 / 0.25); opacity: 1; max-width: 36rem; overflow-wrap: anywhere; }`;
+/** The style of hover boxes. Bokeh hangs them on the page's body, where the report's own sheet doesn't reach. */
+export function tooltipSheet({ paper, text, muted, line }: Palette): string {
+  return `
+:host { --tooltip-color: ${paper}; --tooltip-text: ${text}; --tooltip-border: ${line}; --tooltip-arrow-color: ${line};
+  --tooltip-arrow-inner-color: ${paper}; opacity: 1; padding: 6px 8px; border-radius: 4px; box-shadow: 0 2px 8px rgb(0 0 0 / 0.25);
+  max-width: min(36rem, 90vw); overflow-wrap: anywhere; font-family: ${FONT}; font-variant-numeric: tabular-nums; }
+.bk-tooltip-row-label { color: ${muted}; white-space: nowrap; }`;
+}
 
 interface ObjectRep {
   type: "object";
@@ -115,9 +118,6 @@ function style(rep: ObjectRep, palette: Palette, coloured: Coloured[]): void {
   if (typeof line?.value === "string" && WHITE.test(line.value)) {
     attributes["line_color"] = { ...line, value: palette.paper };
     coloured.push({ id: rep.id, attribute: "line_color", token: "paper" });
-  }
-  if (/^(figure|Figure|Plot|GridPlot)$/.test(rep.name)) {
-    attributes["stylesheets"] = [...(attributes["stylesheets"] ?? []), SHEET];
   }
 }
 

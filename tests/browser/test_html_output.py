@@ -429,6 +429,11 @@ def test_the_theme_is_followed_live(page):
     page.wait_for_timeout(300)
     assert app.get_attribute("data-tfprof-theme") == "dark"
     assert max(canvas.evaluate(background)[:3]) < 60
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7)
+    hover = page.locator(".bk-Tooltip").first
+    hover.wait_for()
+    assert hover.evaluate("box => getComputedStyle(box).backgroundColor") == "rgb(22, 25, 29)"
     # What the page says counts for more than what the system does.
     page.evaluate("document.body.setAttribute('data-jp-theme-light', 'true')")
     page.wait_for_timeout(300)
