@@ -200,7 +200,7 @@ class Plane:
             if value >= 1 << 63:
                 stat.uint64_value = value
             else:
-                stat.int64_value = value
+                stat.int64_value = int(value)  # a bool is an int, but not to protobuf
         elif isinstance(value, float):
             stat.double_value = value
         elif isinstance(value, Compressed):

@@ -378,10 +378,12 @@ def _next_batch(run: _Fit, ids: dict[str, int], step_id: int, asked_ns: int) -> 
                     shapes="[28,28,1] []", types="float int64", id=ids["slice"], parent_id=ids["shuffle"],
                 )  # fmt: skip
             function_id, context = run.new_id(), run.context()
-            with produce.wait(300).span("InstantiatedCapturedFunction::RunAsync", id=function_id):
-                with produce.wait(800).span("FunctionRun", id=function_id, _r=1, _pt=2, _p=context):
-                    region = run.record(produce.wait(900))
-                    produce.wait(1_500)
+            with (
+                produce.wait(300).span("InstantiatedCapturedFunction::RunAsync", id=function_id),
+                produce.wait(800).span("FunctionRun", id=function_id, _r=1, _pt=2, _p=context),
+            ):
+                region = run.record(produce.wait(900))
+                produce.wait(1_500)
             worker = run.pool[number % len(run.pool)].wait_until(produce.now_ns)
             run.begin(worker.wait(2_000), region)
             with worker.span("ExecutorState::Process", id=function_id, iter_num=0, _ct=2, _c=context):

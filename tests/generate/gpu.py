@@ -47,17 +47,20 @@ _MODEL: list[Kernel] = [
     Kernel("model/dense/MatMul", "MatMul", _GEMM, 140, 96, 32_768, "16,4,1", "256,1,1", "(half[64,2048];half[2048,1000])", 131_072),
     Kernel("model/dense/BiasAdd", "BiasAdd", _BIAS, 4, 20, 0, "4,1,1", "1024,1,1", "(half[64,1000];half[1000])"),
     Kernel("loss/SparseSoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
-           "void tensorflow::SoftmaxXentKernel<float, int>(float const*, int*)", 9, 32, 2_048, "64,1,1", "256,1,1", "(float[64,1000])", 256_000),
+           "void tensorflow::SoftmaxXentKernel<float, int>(float const*, int*)", 9, 32, 2_048, "64,1,1", "256,1,1",
+           "(float[64,1000])", 256_000),
     Kernel("gradient_tape/model/dense/MatMul/MatMul_1", "MatMul", _GEMM.replace("_nn", "_tn"), 150, 96, 32_768, "32,4,1", "256,1,1",
            "(half[2048,64];half[64,1000])", 4_096_000),
-    Kernel("gradient_tape/model/re_lu/ReluGrad", "ReluGrad", _RELU.replace("scalar_max_op", "relu_grad_op"), 70, 18, 0, "640,1,1", "1024,1,1",
+    Kernel("gradient_tape/model/re_lu/ReluGrad", "ReluGrad", _RELU.replace("scalar_max_op", "relu_grad_op"), 70, 18, 0,
+           "640,1,1", "1024,1,1",
            "(half[64,112,112,64];half[64,112,112,64])"),
     Kernel("gradient_tape/model/conv2d/Conv2D/Conv2DBackpropFilter", "Conv2DBackpropFilter",
            "sm80_xmma_wgrad_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x64x32", 420, 168, 65_536, "7,7,16", "256,1,1",
            "(half[64,224,224,3];int32[4];half[64,112,112,64])", 37_632, 67_108_864),
 ]  # fmt: skip
 _OPTIMIZER = Kernel("SGD/update/ResourceApplyMomentum", "ResourceApplyKerasMomentum",
-                    "void tensorflow::functor::ApplyKerasMomentumKernel<float>(GpuLaunchConfig)", 6, 24, 0, "16,1,1", "256,1,1", "(float[])")  # fmt: skip
+                    "void tensorflow::functor::ApplyKerasMomentumKernel<float>(GpuLaunchConfig)", 6, 24, 0, "16,1,1",
+                    "256,1,1", "(float[])")  # fmt: skip
 
 _A100 = {
     "clock_rate": 1_410_000, "core_count": 108, "memory_bandwidth": 1_555_000_000_000, "memory_size": 42_505_273_344,

@@ -206,7 +206,6 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     meta_name = _texts(value.field("name"))
     meta_display_name = _texts(value.field("display_name"))
     meta_plane = np.repeat(np.arange(len(planes), dtype=np.int32), np.diff(meta_of_plane))
-    meta_stats = Stats(value.field("stats"), _offsets(value.field("stats")), meta_of_plane, vocabulary)
 
     event_meta, missing = _metadata_rows(_numbers(events.field("metadata_id")), event_of_plane, meta_id, meta_of_plane)
     if missing:
@@ -217,6 +216,10 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
         affected = int(np.count_nonzero(event_meta >= len(meta_id) - len(missing)))
         notes.append(f"{affected:,} of {n_events:,} events name no known event type (damaged metadata).")
 
+    # The rows added for unknown events have no stats.
+    meta_stat_offsets = np.pad(_offsets(value.field("stats")), (0, len(missing)), mode="edge")
+    meta_stats = Stats(value.field("stats"), meta_stat_offsets, meta_of_plane, vocabulary)
+
     timestamp_ns, origin_ns = _relative_timestamps(_numbers(lines.field("timestamp_ns")), notes)
     start_ps = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))
     offset = events.field("offset_ps")
@@ -224,7 +227,7 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     duration_ps = _numbers(events.field("duration_ps"))
     occurrences = events.field("num_occurrences")
 
-    bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (np.abs(start_ps) > _LIMIT_PS)
+    bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (start_ps > _LIMIT_PS) | (start_ps < -_LIMIT_PS)
     if bad.any():
         duration_ps = np.where(bad, 0, duration_ps)
         start_ps[bad] = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))[bad]
@@ -328,7 +331,7 @@ def _relative_timestamps(timestamp_ns: NDArray[np.int64], notes: list[str]) -> t
     if epoch.any():
         origin = int(timestamp_ns[epoch].min())
         timestamp_ns = np.where(epoch, timestamp_ns - origin, timestamp_ns)
-    wild = np.abs(timestamp_ns) > _EPOCH_NS
+    wild = (timestamp_ns > _EPOCH_NS) | (timestamp_ns < -_EPOCH_NS)
     if wild.any():
         notes.append(f"{int(wild.sum())} of {len(wild)} lines have impossible timestamps (damaged bytes); taken as 0.")
         timestamp_ns = np.where(wild, 0, timestamp_ns)
