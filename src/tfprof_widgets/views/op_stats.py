@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from bokeh.models import ColumnDataSource, Range1d
+from bokeh.models import AnnularWedge, ColumnDataSource
 
 from ..analysis.op_stats import IDLE, without_idle
 from . import spec
@@ -120,15 +120,13 @@ def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
             "color": fills,
         }
     )
-    p = spec.plot(2 * _OUTER_PX + 16, zoom=False, x_range=Range1d(-1, 1), y_range=Range1d(-1, 1), min_border=0)
-    p.axis.visible = False
-    p.grid.visible = False
-    p.outline_line_color = None
-    ring = p.annular_wedge(
-        x=0, y=0, source=source, start_angle="from", end_angle="to", direction="clock",
+    p = spec.plot(2 * _OUTER_PX + 16, (-1, 1), (-1, 1), axes=False)
+    wedge = AnnularWedge(
+        x=0, y=0, start_angle="from", end_angle="to", direction="clock",
         inner_radius=_INNER_PX, inner_radius_units="screen", outer_radius=_OUTER_PX, outer_radius_units="screen",
         fill_color="color", line_color="white", line_width=1 if len(names) > 1 else 0,
     )  # fmt: skip
+    ring = spec.draw(p, source, wedge)
     spec.caption(p, [0], [0], [ms(total_us / 1e3)], text_font_size="14px")
     spec.hover(
         p,

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter, Range1d, Span
+from bokeh.models import (
+    ColumnDataSource,
+    FixedTicker,
+    HBar,
+    NumeralTickFormatter,
+    Scatter,
+    Span,
+    Step,
+    Text,
+    VAreaStep,
+    VBar,
+)
 from bokeh.transform import stack
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
@@ -15,7 +26,7 @@ from .spec import count, fact, ms, percent
 
 if TYPE_CHECKING:
     import pandas as pd
-    from bokeh.plotting import figure as Figure
+    from bokeh.models import Plot
     from numpy.typing import NDArray
 
     from ..analysis.overview import Overview
@@ -150,20 +161,18 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
             "hatch": [_hatch(c) for c, _, _ in parts],
         }
     )
-    p = spec.plot(56, zoom=False, x_range=Range1d(0, float(ends[-1]) if len(ends) else 1), y_range=Range1d(-0.5, 0.5))
-    p.axis.visible = False
-    p.grid.visible = False
-    p.outline_line_color = None
-    p.min_border_left = p.min_border_right = 0
-    bars = p.hbar(
-        y=0, height=0.9, left="left", right="right", source=source,
+    p = spec.plot(56, (0, float(ends[-1]) if len(ends) else 1), (-0.5, 0.5), axes=False)
+    part = HBar(
+        y=0, height=0.9, left="left", right="right",
         fill_color="color", line_color="white", line_width=1, hatch_pattern="hatch", **_HATCH_STYLE,
     )  # fmt: skip
+    bars = spec.draw(p, source, part)
     # A label on a pattern gets the plain colour behind it.
-    p.text(
-        x="middle", y=0, text="shown", source=source, text_color="text_color", text_font_size="12px",
+    label = Text(
+        x="middle", y=0, text="shown", text_color="text_color", text_font_size="12px",
         text_align="center", text_baseline="middle", background_fill_color="color", padding=2,
     )  # fmt: skip
+    spec.draw(p, source, label)
     spec.hover(
         p, [bars], [("Category", "@category"), ("Time", "@time"), ("Share", "@share")], point_policy="follow_mouse"
     )
@@ -272,10 +281,7 @@ def _step_chart(
     top, above = _top(total, left_out)
     mean = float(average["mean_ms"]) if mean_line and average["steps"] > 0 else None
 
-    p = spec.plot(
-        260, x_range=Range1d(*_ends(position), bounds="auto"), y_range=Range1d(0, top),
-        x_axis_label="Step", y_axis_label="Time (ms)",
-    )  # fmt: skip
+    p = spec.plot(260, _ends(position), (0, top), x_label="Step", y_label="Time (ms)")
     p.xgrid.visible = False
     p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     p.xaxis.formatter = NumeralTickFormatter(format="0")
@@ -305,8 +311,9 @@ def _step_chart(
     if mean is not None:
         notes.append(f"Dashed: the average, {ms(mean)}.")
     if left_out.any():
-        pale = "Pale: " if as_bars else ""
-        notes.append(f"{pale}{left_out.sum():,} of {count(len(steps), 'step')}, left out of averages.")
+        notes.append(
+            f"{'Pale' if as_bars else 'Left out'}: {left_out.sum():,} of {count(len(steps), 'step')}, not in averages."
+        )
     if above.any():
         notes.append(f"Above the axis: {_list_steps(number[above], total[above])}.")
     if labels:
@@ -367,16 +374,18 @@ def _grouped_source(
     )
 
 
-def _draw_bars(p: Figure, source: ColumnDataSource, shown: list[str]) -> None:
+def _draw_bars(p: Plot, source: ColumnDataSource, shown: list[str]) -> None:
     # Where bars are narrow, gaps between them would only blur the colours.
-    p.vbar_stack(
-        shown, x="x", width=0.85 if len(source.data["x"]) <= _MOST_GAPS else 1.0, source=source,
-        fill_color=[CATEGORY_COLORS[c] for c in shown], fill_alpha="alpha", line_color=None,
-        hatch_pattern=[_hatch(c) for c in shown], **_HATCH_STYLE,
-    )  # fmt: skip
+    width = 0.85 if len(source.data["x"]) <= _MOST_GAPS else 1.0
+    for i, category in enumerate(shown):
+        bar = VBar(
+            x="x", width=width, bottom=stack(*shown[:i]), top=stack(*shown[: i + 1]),
+            fill_color=CATEGORY_COLORS[category], fill_alpha="alpha", line_color=None, hatch_pattern=_hatch(category), **_HATCH_STYLE,
+        )  # fmt: skip
+        spec.draw(p, source, bar, name=category)
 
 
-def _draw_areas(p: Figure, source: ColumnDataSource, shown: list[str]) -> None:
+def _draw_areas(p: Plot, source: ColumnDataSource, shown: list[str]) -> None:
     """Draw one area a category: side by side, bars of about a pixel come out pale."""
     # An area in steps goes from each left edge to the next, so the right edge of the last step is a point too.
     half = source.data["width"] / 2
@@ -385,12 +394,13 @@ def _draw_areas(p: Figure, source: ColumnDataSource, shown: list[str]) -> None:
         edges[name] = np.append(source.data[name], source.data[name][-1:])
     points = ColumnDataSource(edges)
     for i, category in enumerate(shown):
-        p.varea_step(
-            x="left", y1=stack(*shown[:i]), y2=stack(*shown[: i + 1]), step_mode="after", source=points,
+        area = VAreaStep(
+            x="left", y1=stack(*shown[:i]), y2=stack(*shown[: i + 1]), step_mode="after",
             fill_color=CATEGORY_COLORS[category], hatch_pattern=_hatch(category), **_HATCH_STYLE,
         )  # fmt: skip
+        spec.draw(p, points, area, name=category)
     if "longest" in edges:
-        p.step(x="left", y="longest", mode="after", source=points, line_color=_LINE, line_width=1)
+        spec.draw(p, points, Step(x="left", y="longest", mode="after", line_color=_LINE, line_width=1))
 
 
 def _hatch(category: str) -> str:
@@ -427,14 +437,17 @@ def _top(total: NDArray[np.float64], left_out: NDArray[np.bool_]) -> tuple[float
     return 1.05 * highest or 1.0, nothing
 
 
-def _mark_above(p: Figure, position: NDArray[np.float64], total: NDArray[np.float64], top: float) -> None:
+def _mark_above(p: Plot, position: NDArray[np.float64], total: NDArray[np.float64], top: float) -> None:
     if not len(position):
         return
-    p.scatter(position, 0.96 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
+    mark = Scatter(x="x", y=0.96 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
+    spec.draw(p, ColumnDataSource({"x": position}), mark)
     if len(position) > _MOST_NAMED_ABOVE:
         return
     middle = (p.x_range.start + p.x_range.end) / 2
     for side, offset, align in ((position < middle, 8, "left"), (position >= middle, -8, "right")):
+        if not side.any():
+            continue
         words = [ms(t) for t in total[side]]
         height = [0.96 * top] * len(words)
         spec.caption(p, position[side], height, words, text_align=align, x_offset=offset, text_font_size="11px")
@@ -446,14 +459,13 @@ def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64]) -> str:
     return named + (f" and {len(number) - most:,} more" if len(number) > most else "")
 
 
-def _chart_hover(p: Figure, source: ColumnDataSource, shown: list[str], median: float) -> None:
+def _chart_hover(p: Plot, source: ColumnDataSource, shown: list[str], median: float) -> None:
     """Tell all categories of the step under the pointer, wherever in its column that is."""
     digits = int(np.clip(2 - np.floor(np.log10(median)), 0, 4)) if median > 0 else 3
     number = "{0,0." + "0" * digits + "}" if digits else "{0,0}"
-    whole = p.vbar(
-        x="x", top="total", width="width", source=source, fill_color=None, line_color=None,
-        hover_fill_color=_LINE, hover_fill_alpha=0.3, hover_line_color=None,
-    )  # fmt: skip
+    whole = VBar(x="x", top="total", width="width", fill_color=None, line_color=None)
+    lit = VBar(x="x", top="total", width="width", fill_color=_LINE, fill_alpha=0.3, line_color=None)
+    columns = spec.draw(p, source, whole, hover_glyph=lit)
     tooltips = [("Step", "@step"), ("Time", f"@total{number} ms")]
     if "longest" in source.data:
         tooltips = [("Steps", "@step"), ("Average", f"@total{number} ms"), ("Longest", f"@longest{number} ms")]
@@ -463,7 +475,7 @@ def _chart_hover(p: Figure, source: ColumnDataSource, shown: list[str], median: 
         tooltips.append(("Left out", "@left_out"))
     if "device" in source.data:
         tooltips.append(("Device", "@device"))
-    spec.hover(p, [whole], tooltips, mode="vline", point_policy="follow_mouse")
+    spec.hover(p, [columns], tooltips, mode="vline", point_policy="follow_mouse")
 
 
 # ---- top ops ------------------------------------------------------------------------------------------------

@@ -10,17 +10,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from bokeh.embed import json_item
-from bokeh.models import BoxZoomTool, ColumnDataSource, HoverTool, PanTool, ResetTool, Text, WheelZoomTool
+from bokeh.models import (
+    BoxZoomTool,
+    ColumnDataSource,
+    HoverTool,
+    PanTool,
+    Plot,
+    Range1d,
+    ResetTool,
+    Text,
+    WheelZoomTool,
+)
 from bokeh.plotting import figure
 
 if TYPE_CHECKING:
     import pandas as pd
-    from bokeh.models import Tool
-    from bokeh.plotting import figure as Figure
+    from bokeh.models import GlyphRenderer
+    from bokeh.models.glyph import Glyph
 
 Item = dict[str, Any]
 Tab = dict[str, Any]
 Column = dict[str, Any]
+Range = tuple[float, float]
 Level = Literal["plain", "info", "warning", "error"]
 
 
@@ -130,38 +141,46 @@ def table(
 # ---- figures ------------------------------------------------------------------------------------------------
 
 
-def plot(height: int, *, zoom: bool = True, **options: Any) -> Figure:
-    """Return an empty figure, as wide as its place and ``height`` pixels high.
+def plot(
+    height: int, x_range: Range, y_range: Range, *, x_label: str = "", y_label: str = "", axes: bool = True
+) -> Plot:
+    """Return an empty figure, as wide as its place and ``height`` pixels high; one with axes can be zoomed sideways.
 
     Its colours are the page's (set where it is shown), so none is set here. BokehJS reads
     mathematics into titles, axis labels, legends and factors: text from a profile goes into none
     of them, only into ``hover`` (escaped there) and into legends made of `fact` rows.
     """
-    tools: list[Tool] = []
-    if zoom:
-        tools = [
-            PanTool(dimensions="width"),
-            BoxZoomTool(dimensions="width"),
-            WheelZoomTool(dimensions="width"),
-            ResetTool(),
-        ]
-    p = figure(
-        height=height,
-        sizing_mode="stretch_width",
-        tools=tools,
-        toolbar_location="right" if zoom else None,
-        output_backend="canvas",
-        **options,
-    )
+    wide = {
+        "height": height,
+        "sizing_mode": "stretch_width",
+        "x_range": Range1d(*x_range),
+        "y_range": Range1d(*y_range),
+    }
+    if not axes:
+        p = Plot(**wide, toolbar_location=None, outline_line_color=None, min_border=0)
+    else:
+        zoom = [tool(dimensions="width") for tool in (PanTool, BoxZoomTool, WheelZoomTool)]
+        p = figure(
+            **wide, tools=[*zoom, ResetTool()], toolbar_location="right", x_axis_label=x_label, y_axis_label=y_label
+        )
+        p.x_range.bounds = "auto"
+        p.toolbar.autohide = True
+        # Dragging over the chart or scrolling the page past it must not move the chart.
+        p.toolbar.active_drag = None
+        p.toolbar.active_scroll = None
     p.toolbar.logo = None
-    p.toolbar.autohide = True
-    # Dragging over the chart or scrolling the page past it must not move the chart.
-    p.toolbar.active_drag = None
-    p.toolbar.active_scroll = None
     return p
 
 
-def hover(p: Figure, renderers: Sequence[Any], tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
+def draw(p: Plot, source: ColumnDataSource, glyph: Glyph, **options: Any) -> GlyphRenderer:
+    """Draw a glyph for each row of ``source``.
+
+    Not by the figure's own methods: they make four copies of each glyph and give texts a colour of their own.
+    """
+    return p.add_glyph(source, glyph, **options)
+
+
+def hover(p: Plot, renderers: Sequence[Any], tooltips: Sequence[tuple[str, str]], **options: Any) -> None:
     """Show values of the data source at the pointer.
 
     Tooltips name columns as ``@column`` or ``@column{0.00}``, never ``@column{safe}``: only so does BokehJS escape them.
@@ -171,16 +190,13 @@ def hover(p: Figure, renderers: Sequence[Any], tooltips: Sequence[tuple[str, str
     p.add_tools(HoverTool(renderers=list(renderers), tooltips=list(tooltips), **options))
 
 
-def caption(p: Figure, x: Any, y: Any, words: Any, **options: Any) -> None:
-    """Write our own words (never a profile's) into a figure, in the page's colour unless given another.
-
-    Not `figure.text`, which would fix the colour to black.
-    """
-    glyph = Text(x="x", y="y", text="words", text_baseline="middle", **{"text_align": "center"} | options)
-    p.add_glyph(ColumnDataSource({"x": list(x), "y": list(y), "words": list(words)}), glyph)
+def caption(p: Plot, x: Any, y: Any, words: Any, **options: Any) -> None:
+    """Write our own words (never a profile's) into a figure, in the page's colour."""
+    source = ColumnDataSource({"x": list(x), "y": list(y), "words": list(words)})
+    draw(p, source, Text(x="x", y="y", text="words", text_baseline="middle", **{"text_align": "center"} | options))
 
 
-def chart(title: str, p: Figure, alt: str, note: str = "") -> Item:
+def chart(title: str, p: Plot, alt: str, note: str = "") -> Item:
     """Return a figure's item.
 
     Parameters

@@ -1,0 +1,81 @@
+"""The summary for where no script runs, and as plain text."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_LABELS
+from tfprof_widgets.display.static_summary import to_html, to_text
+from tfprof_widgets.views.summary import summary_blocks
+from view_frames import HOSTILE, ops_frame, overview_of, steps_frame
+
+HEAD = [{"label": "Steps", "value": "20 train"}, {"label": "Device", "value": "CPU"}]
+
+
+def text_of(steps, ops=None, notes=(), **more) -> str:
+    return to_text(
+        "a title", summary_blocks(HEAD, notes, overview_of(steps, ops_frame() if ops is None else ops, **more))
+    )
+
+
+def test_it_tells_what_the_overview_does():
+    steps = steps_frame(20)
+    text = text_of(steps, notes=["The profiler warned: w"])
+    used = steps[steps["flags"] == "averaged"]
+    assert text.startswith("a title\n\nSteps   20 train")
+    assert "A training step takes 3 ms." in text
+    row = next(line for line in text.splitlines() if line.startswith("train"))
+    assert row.split()[1:5] == ["18", "2", f"{used['duration_ms'].mean():.2f}", "ms"]
+    share = 100 * used["input_ms"].mean() / used["duration_ms"].mean()
+    assert next(line for line in text.splitlines() if line.startswith("Input ")).endswith(f"{share:.1f} %")
+    assert "The profiler warned: w" in text
+    assert "Hosts        1 (worker)" in text
+    for category in CATEGORIES:
+        assert CATEGORY_LABELS[category] in text
+    # The ten ops, each with its rank.
+    for rank in range(1, 11):
+        assert any(line.split()[:1] == [str(rank)] for line in text.splitlines())
+
+
+def test_kinds_stand_side_by_side():
+    steps = pd.concat([steps_frame(30), steps_frame(10, kind="test", first_step=30)], ignore_index=True)
+    lines = text_of(steps).splitlines()
+    assert any(line.startswith("train ") for line in lines)
+    assert any(line.startswith("test ") for line in lines)
+    header = next(line for line in lines if line.startswith("Where the time of a step goes"))
+    assert header.split()[-4:] == ["train", "share", "test", "share"]
+
+
+def test_a_kind_without_an_average_is_in_the_statistics_only():
+    steps = steps_frame(1)
+    steps["flags"] = "first"
+    text = text_of(steps)
+    assert next(line for line in text.splitlines() if line.startswith("train")).split() == ["train", "0", "1", *"–––––"]
+    assert "Where the time" not in text
+
+
+def test_without_steps_or_ops_it_says_so():
+    text = text_of(steps_frame(3)[:0], ops_frame(0, 0), statement="No steps and no ops were recorded.", notes=["why"])
+    assert "No steps and no ops were recorded." in text
+    assert "why" in text.splitlines()
+    assert "Top" not in text
+
+
+def test_what_the_head_says_is_not_said_again():
+    text = text_of(steps_frame(5), environment={"Device": "CPU", "Cores": "2"})
+    assert sum(line.startswith("Device") for line in text.splitlines()) == 1
+    assert "Cores" in text
+
+
+def test_names_are_escaped_and_cut_in_the_middle():
+    ops = ops_frame(name=HOSTILE + "{}")
+    blocks = summary_blocks(HEAD, [HOSTILE], overview_of(steps_frame(5, kind=HOSTILE), ops, statement=HOSTILE))
+    html = to_html(HOSTILE, blocks)
+    assert "<img" not in html
+    assert "<script" not in html
+    assert "&lt;img src=x onerror" in html
+    long = "model/" + "block/" * 40 + "dense_7/MatMul{}"
+    text = text_of(steps_frame(5), ops_frame(name=long))
+    assert "…" in text
+    assert "dense_7/MatMul1" in text
+    assert max(map(len, text.splitlines())) < 160
