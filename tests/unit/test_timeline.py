@@ -108,8 +108,16 @@ def test_devices_come_first_each_with_a_section_and_kernels_know_their_op() -> N
     space.plane("/device:GPU:0", id=0)
     data = timeline(trace_of(space))
     assert [s.title for s in data.sections] == ["/device:GPU:1 (pid 1)", "Host Threads"]
-    assert data.tracks["label"].to_list() == ["Steps", "Stream #8(Compute)", "Stream #7(MemcpyH2D)", "python (main)"]
-    assert data.tracks["kind"].to_list() == ["device", "device", "device", "host"]
+    own = data.tracks[data.tracks["kind"] != "derived"]
+    assert own["label"].to_list() == ["Steps", "Stream #8(Compute)", "Stream #7(MemcpyH2D)", "python (main)"]
+    assert own["kind"].to_list() == ["device", "device", "device", "host"]
+    # What a fresh file doesn't hold: which scopes and ops the kernels belong to. It stands above the streams.
+    labels = data.tracks["label"].to_list()
+    assert labels.index("Steps") < labels.index("TensorFlow Name Scope") < labels.index("TensorFlow Ops") < 4
+    ops = data.tracks.set_index("label").loc["TensorFlow Ops"]
+    derived = data.names["name"].to_numpy()[data.events["name"].iloc[ops["first"] : ops["first"] + ops["count"]]]
+    assert derived.tolist() == ["dense/MatMul", "conv/Conv2D"]
+    assert ops["section"] == 0
     assert data.empty_planes == ["/device:GPU:0"]
     kernels = data.names[data.names["name"] == "gemm_kernel"]
     assert sorted(kernels["type"]) == ["Conv2D", "MatMul"]
@@ -265,9 +273,14 @@ def test_real_captures(capture, name: str) -> None:
     data = timeline(trace, steps)
     no_overlap(data)
     # All that is in the file is in the timeline, and nothing else.
-    assert len(data.events) + len(data.hidden) == len(trace) + len(steps)
+    added = data.tracks[data.tracks["kind"].isin(["steps", "derived"])]
+    assert len(data.events) + len(data.hidden) == len(trace) + added["count"].sum()
+    assert data.tracks.loc[data.tracks["kind"] == "steps", "count"].sum() == len(steps)
     all_names = data.names["name"].to_numpy()
-    ours = pd.concat([data.events.iloc[len(steps) :], data.hidden])
+    is_added = np.zeros(len(data.events), bool)
+    for row in added.itertuples():
+        is_added[row.first : row.first + row.count] = True
+    ours = pd.concat([data.events[~is_added], data.hidden])
     theirs = pd.DataFrame(
         {
             "name": np.array(trace.space.meta_name, object)[trace.meta],

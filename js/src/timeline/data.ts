@@ -8,7 +8,8 @@
 
 import type { Table } from "../types";
 
-export type Kind = "steps" | "host" | "device" | "bookkeeping";
+/** `steps` and `derived` repeat, in other words, what the other tracks show. */
+export type Kind = "steps" | "host" | "device" | "derived" | "bookkeeping";
 
 export interface Track {
   section: number;

@@ -89,15 +89,14 @@ export function summarize(lanes: readonly { store: Store; lane: number; track: T
 // ---- search -----------------------------------------------------------------------------------------------------
 
 /** Which names a search finds: text in either case, or a regular expression. Throws on a bad one. */
-export function matchNames(names: { name: string[]; short: string[]; role: string[] }, wanted: string, regex: boolean): Uint8Array {
+export function matchNames(names: { name: string[] }, wanted: string, regex: boolean): Uint8Array {
   const found = new Uint8Array(names.name.length);
   if (wanted === "") return found;
   const lower = wanted.toLowerCase();
   const pattern = regex ? new RegExp(wanted, "i") : null;
   const hit = (text: string) => (pattern === null ? text.toLowerCase().includes(lower) : pattern.test(text));
   for (let i = 0; i < found.length; i++) {
-    // Steps are no events of the trace: they would be counted twice.
-    if (names.role[i] !== "step" && hit(names.name[i]!)) found[i] = 1;
+    if (hit(names.name[i]!)) found[i] = 1;
   }
   return found;
 }
@@ -109,25 +108,36 @@ export interface Hits {
   marks: Map<Store, Marks>;
 }
 
-export function findHits(stores: readonly Store[], found: Uint8Array): Hits {
+/**
+ * Finds the events of those names. All are marked, but only those on the tracks of the file's own events are counted:
+ * steps and derived lines repeat them.
+ */
+export function findHits(stores: readonly Store[], found: Uint8Array, tracks: readonly { track: Track; store: Store }[]): Hits {
   const hits: Hits = { count: 0, total: 0, marks: new Map() };
   for (const store of stores) {
     const before = new Int32Array(store.n + 1);
-    const { name, start, end } = store;
-    let count = 0;
-    let total = 0;
-    for (let i = 0; i < name.length; i++) {
-      if (found[name[i]!] === 1) {
-        count++;
-        total += end[i]! - start[i]!;
-      }
-      before[i + 1] = count;
-    }
-    hits.count += count;
-    hits.total += total;
+    const { name } = store;
+    for (let i = 0, count = 0; i < name.length; i++) before[i + 1] = count += found[name[i]!]!;
     hits.marks.set(store, { before });
   }
+  for (const { track, store } of tracks) {
+    if (!isOwn(track)) continue;
+    const { before } = hits.marks.get(store)!;
+    const first = store.laneFirst[track.lane]!;
+    const last = store.laneFirst[track.lane + track.lanes]!;
+    const count = before[last]! - before[first]!;
+    hits.count += count;
+    if (count === 0) continue;
+    let total = 0;
+    for (let i = first; i < last; i++) if (found[store.name[i]!] === 1) total += store.duration(i);
+    hits.total += total;
+  }
   return hits;
+}
+
+/** Whether a track holds events of the file itself. */
+export function isOwn(track: Track): boolean {
+  return track.kind !== "steps" && track.kind !== "derived";
 }
 
 /** First index in `(from, high]` with more than `count` hits before it, less one: the next hit at or after `from`. */

@@ -12,7 +12,7 @@ import { layOut, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Rect } from "./overlay";
 import { parseColor } from "./paint";
-import { eventAt, findHits, matchNames, selfTime, step, summarize, type Hits, type Place } from "./query";
+import { eventAt, findHits, isOwn, matchNames, selfTime, step, summarize, type Hits, type Place } from "./query";
 import { Scene, type Shown } from "./scene";
 import { formatDuration, formatTime, ticks } from "./ticks";
 import sheet from "./timeline.css";
@@ -446,8 +446,8 @@ export class Timeline implements Mounted {
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
     fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
     if (self !== null && self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
-    fields.push({ label: track.kind === "device" ? "Stream" : "Thread", value: track.hint });
-    if (track.kind === "device") fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
+    fields.push({ label: track.kind === "device" || track.kind === "derived" ? "Stream" : "Thread", value: track.hint });
+    if (track.kind === "device" || track.kind === "derived") fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
     const step = names.role[name] === "step" ? "" : this.stepOf(place);
     if (step !== "") fields.push({ label: "Step", value: step });
     return fields;
@@ -535,7 +535,11 @@ export class Timeline implements Mounted {
     }
     // What is folded away counts too.
     if (!this.stores.has(true) && this.item.hidden) await this.loadHidden();
-    this.hits = findHits([...this.stores.values()], found);
+    const tracks = this.tracks.flatMap((track) => {
+      const store = this.storeOf(track);
+      return store === null ? [] : [{ track, store }];
+    });
+    this.hits = findHits([...this.stores.values()], found, tracks);
     const { count, total } = this.hits;
     const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.unit)}`;
     this.toolbar.showHits(text, false);
@@ -547,7 +551,7 @@ export class Timeline implements Mounted {
     if (this.hits === null || this.hits.count === 0) return;
     const lanes = this.tracks.flatMap((track) => {
       const store = this.storeOf(track);
-      return store === null || track.kind === "steps" ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
+      return store === null || !isOwn(track) ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
     });
     let from: { time: number; row: number } | null = null;
     if (this.selected !== null) {

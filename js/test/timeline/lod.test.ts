@@ -133,7 +133,7 @@ describe("draw", () => {
     const store = storeOf(lane);
     const found = new Uint8Array(3);
     found[2] = 1;
-    const hits = findHits([store], found);
+    const hits = findHits([store], found, []);
     const drawn = makeDrawn();
     draw(rowsOf(store), { start: 0, end: 1000, perPx: 100 }, 1, Infinity, look, hits.marks, drawn);
     const marked = [...Array(drawn.bars.n).keys()].filter((i) => drawn.bars.marked[i] === 1);

@@ -54,19 +54,29 @@ describe("summarize", () => {
 });
 
 describe("search", () => {
-  const names = { name: ["a/MatMul:MatMul", "train 3", "Relu", "MatMul<img onerror=x>"], short: ["MatMul", "3", "Relu", ""], role: ["op", "step", "op", "other"] };
+  const names = { name: ["a/MatMul:MatMul", "train 3", "Relu", "MatMul<img onerror=x>"] };
   it("finds text in either case, and regular expressions", () => {
     expect([...matchNames(names, "matmul", false)]).toEqual([1, 0, 0, 1]);
     expect([...matchNames(names, "^relu$", true)]).toEqual([0, 0, 1, 0]);
     expect([...matchNames(names, "(", false)]).toEqual([0, 0, 0, 0]);
-    expect([...matchNames(names, "train", false)]).toEqual([0, 0, 0, 0]);
     expect(() => matchNames(names, "(", true)).toThrow();
+  });
+
+  it("marks steps and derived lines, but counts an event once", () => {
+    const two = storeOf([{ start: 0, duration: 10, name: 1 }], [{ start: 0, duration: 7, name: 1 }]);
+    const tracks = [
+      { track: { ...track, lanes: 1, lane: 0, kind: "derived" as const }, store: two },
+      { track: { ...track, lanes: 1, lane: 1 }, store: two },
+    ];
+    const hits = findHits([two], Uint8Array.of(0, 1), tracks);
+    expect([hits.count, hits.total]).toEqual([1, 7]);
+    expect([...hits.marks.get(two)!.before]).toEqual([0, 1, 2]);
   });
 
   it("counts, adds up, and steps through all hits in the order of time, both ways", () => {
     const many = storeOf(randomLane(400, 1), randomLane(300, 2), [], randomLane(1, 3));
     const found = Uint8Array.of(0, 1, 0, 1, 0);
-    const hits = findHits([many], found);
+    const hits = findHits([many], found, [{ track: { ...track, lanes: 4 }, store: many }]);
     const want: [number, number, number][] = [];
     for (let lane = 0; lane < 4; lane++) {
       for (let i = many.laneFirst[lane]!; i < many.laneFirst[lane + 1]!; i++) if (found[many.name[i]!] === 1) want.push([many.start[i]!, lane, i]);

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .derived_lines import DerivedLines, derived_lines
 from .device import DeviceEvents, device_events
 from .intervals import union_ps
-from .names import UNKNOWN
+from .names import UNKNOWN, parse_op
 from .nesting import disjoint_times
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _DEVICE_LINES = (
 )  # fmt: skip
 _LAST_LINES = ("Launch Stats", "CUPTI overhead", "_counters_")
 _STREAM_RANK = len(_DEVICE_LINES)
+# More than there are lines: ranks are the kind of line times this, plus a place among its kind.
+_RANK = 1 << 32
 
 # Pools of host threads from the top, after the thread that runs the user's Python.
 _HOST_POOLS = (
@@ -64,8 +67,8 @@ class Timeline:
         From top to bottom.
     tracks : DataFrame (T)
         From top to bottom: ``section`` (index), ``label``, ``hint`` (the full name), ``kind`` (``steps``, ``host``,
-        ``device``, ``bookkeeping``), ``hidden`` (its events are in ``hidden``), ``first``, ``count`` (rows
-        of its events), ``lanes``, ``busy_ps`` (time with at least one event).
+        ``device``, ``derived`` (of a device, repeating what is on its streams), ``bookkeeping``), ``hidden`` (its events
+        are in ``hidden``), ``first``, ``count`` (rows of its events), ``lanes``, ``busy_ps`` (time with at least one event).
     events, hidden : DataFrame (N), (H)
         ``start_ps``, ``duration_ps``, ``name`` (row of ``names``), ``lane`` (from 0; events of a lane don't overlap),
         ordered by track, start, longest first. ``hidden`` are the thread pools' own notes, folded away at first.
@@ -87,7 +90,12 @@ class Timeline:
     empty_planes: list[str] = field(default_factory=list)
 
 
-def timeline(trace: Trace, steps: pd.DataFrame | None = None, devices: DeviceEvents | None = None) -> Timeline:
+def timeline(
+    trace: Trace,
+    steps: pd.DataFrame | None = None,
+    devices: DeviceEvents | None = None,
+    derived: DerivedLines | None = None,
+) -> Timeline:
     """Lay out a host's trace.
 
     Parameters
@@ -98,12 +106,15 @@ def timeline(trace: Trace, steps: pd.DataFrame | None = None, devices: DeviceEve
         Steps as in ``report.steps``: ``step``, ``kind``, ``device``, ``start_ms``, ``duration_ms``; they become the topmost section.
     devices : DeviceEvents, optional
         The device events of the trace, if they are at hand.
+    derived : DerivedLines, optional
+        Lines of steps, scopes and ops of the devices that the file doesn't hold, if they are at hand.
 
     Returns
     -------
     Timeline
     """
     devices = device_events(trace) if devices is None else devices
+    derived = derived_lines(trace) if derived is None else derived
     names = _Names(trace, devices)
     bookkeeping = trace.meta_is_bookkeeping[trace.meta]
     origin_ps = min(int(trace.start_ps.min()), 0) if len(trace) else 0  # damaged files only: never draw left of 0
@@ -125,6 +136,11 @@ def timeline(trace: Trace, steps: pd.DataFrame | None = None, devices: DeviceEve
         part.start_ps -= origin_ps
         (hidden if is_hidden else shown).append(part)
         parts.append(part.tracks(lines, is_hidden))
+    if len(derived.lines):
+        part, tracks = _derived_tracks(trace, derived, names, lines)
+        part.start_ps -= origin_ps
+        shown.append(part)
+        parts.append(tracks)
 
     tracks = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(TRACK_COLUMNS))
     # A thread's bookkeeping stands below the thread itself.
@@ -204,8 +220,8 @@ def _line_table(trace: Trace, bookkeeping: NDArray[np.bool_], sections: list[Sec
     full = [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
     rank = np.array([_line_rank(trace, line, full[line]) for line in range(n_lines)], np.int64)
     order = np.lexsort((np.arange(n_lines), -busy, rank))
-    place = np.empty(n_lines, np.int64)
-    place[order] = np.arange(n_lines)
+    place = rank * _RANK
+    place[order] += np.arange(n_lines)
     return pd.DataFrame(
         {
             "section": section,
@@ -283,6 +299,46 @@ def _step_tracks(steps: pd.DataFrame, names: _Names, shift_ps: int) -> tuple[_Pa
         }
     )
     return part, tracks
+
+
+def _derived_tracks(
+    trace: Trace, derived: DerivedLines, names: _Names, lines: pd.DataFrame
+) -> tuple[_Part, pd.DataFrame]:
+    """Tracks of derived lines, which come before the streams of their device; their keys come after those of all lines."""
+    n_lines, n = len(lines), len(derived.lines)
+    code = names.add_ops(derived.names, derived.types)[derived.name]
+    track = derived.line.astype(np.int64)
+    end = derived.start_ps + derived.duration_ps
+    lane = pack_lanes(track, derived.start_ps, derived.duration_ps, derived.depth)
+    part = _Part(track + n_lines, derived.start_ps.copy(), derived.duration_ps, code, lane)
+    lanes = np.zeros(n, np.int64)
+    np.maximum.at(lanes, track, lane + 1)
+    name = derived.lines["name"].to_numpy(object)
+    plane = derived.lines["plane"].to_numpy(np.int64)
+    stream = derived.lines["stream"].to_numpy(np.int64)
+    labels = []
+    for i in range(n):
+        alike = np.count_nonzero((name == name[i]) & (plane == plane[i]))
+        labels.append(name[i] if alike == 1 or stream[i] < 0 else f"{name[i]} · {trace.space.line_name[stream[i]]}")
+    section_of_plane = dict(zip(trace.space.line_plane.tolist(), lines["section"].tolist(), strict=True))
+    rows = pd.DataFrame(
+        {
+            "section": [section_of_plane[p] for p in plane.tolist()],
+            "label": labels,
+            "hint": [
+                f"{name[i]}, derived from {trace.space.line_name[stream[i]] if stream[i] >= 0 else 'all streams'}"
+                for i in range(n)
+            ],
+            "kind": "derived",
+            "rank": [_DEVICE_LINES.index(kind) * _RANK + i for i, kind in enumerate(name.tolist())],
+            "key": np.arange(n) + n_lines,
+            "hidden": False,
+            "count": np.bincount(track, minlength=n),
+            "lanes": lanes,
+            "busy_ps": union_ps(track, derived.start_ps, end, n),
+        }
+    )
+    return part, rows
 
 
 def _in_order(parts: list[_Part]) -> tuple[pd.DataFrame, dict[int, int]]:
@@ -409,6 +465,16 @@ class _Names:
             self._type.append(kind)
             self._op.append("")
             self._role.append("step")
+        return np.arange(first, len(self._name))
+
+    def add_ops(self, names: list[str], types: list[str]) -> NDArray[np.int64]:
+        """Add names that are ops' where there is a type; return their codes."""
+        first = len(self._name)
+        self._name += names
+        self._short += [kind or name for name, kind in zip(names, types, strict=True)]
+        self._type += types
+        self._op += [parse_op(name).name if kind else "" for name, kind in zip(names, types, strict=True)]
+        self._role += ["op" if kind else "other" for kind in types]
         return np.arange(first, len(self._name))
 
     def table(self, *codes: NDArray[np.int64]) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
