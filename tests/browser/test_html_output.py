@@ -237,6 +237,19 @@ def test_without_scripts_the_summary_stays(browser, page_path):
     context.close()
 
 
+def test_a_report_that_cannot_start_says_so_and_keeps_its_summary(browser, tmp_path, monkeypatch):
+    monkeypatch.setattr("tfprof_widgets.display.payload.FORMAT", 99)
+    path = tmp_path / "report.html"
+    path.write_text(report_page(sample(), static(), "t"), encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.get_by_role("alert").wait_for()
+    assert "format 99" in page.get_by_role("alert").inner_text()
+    assert page.locator(".tfprof-static").is_visible()
+    context.close()
+
+
 def test_a_page_that_has_a_module_loader_and_another_bokeh(browser, page_path):
     context = browser.new_context()
     page = context.new_page()
