@@ -120,13 +120,13 @@ def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = No
         return TfData(_frame([], _PIPELINE_COLUMNS), _frame([], _STAGE_COLUMNS), _frame([], _CALL_COLUMNS), notes)
     step_times = _StepTimes(steps)
     calls = _root_calls(trace, its, steps)
-    kinds = np.array([*step_times.kinds, ""], object)[step_times.kind(calls.step)]
+    kind = _kind_of_iterators(its, calls, step_times)
     name = _names(trace, its)
-    pipeline_of_iterator = _pipelines(trace, its, calls, kinds, name)
+    pipeline_of_iterator = _pipelines(trace, its, kind, name)
     calls.pipeline = pipeline_of_iterator[its.iterator[calls.row]]
     calls.judged = _judged(calls, step_times)
 
-    pipelines = _pipeline_rows(trace, its, calls, kinds, name, pipeline_of_iterator, step_times)
+    pipelines = _pipeline_rows(trace, its, calls, kind, name, pipeline_of_iterator, step_times)
     slow = _slow(calls, pipelines)
     blocking, owner = blame(trace, its)
     waited = np.zeros(len(its.event), np.bool_)
@@ -250,6 +250,18 @@ def _values(trace: Trace, its: Iterators, stat: str) -> tuple[NDArray[np.int64],
     return row[order], value[order]
 
 
+def _kind_of_iterators(its: Iterators, calls: _RootCalls, steps: _StepTimes) -> NDArray[np.object_]:
+    """Kind of the steps that most calls of each outermost iterator were made in; shape (U,)."""
+    result = np.full(len(its.iterator_stage), "", object)
+    kind = steps.kind(calls.step)
+    known = kind >= 0
+    width = len(steps.kinds) + 1
+    pair, count = np.unique(its.iterator[calls.row[known]] * width + kind[known], return_counts=True)
+    by_count = np.argsort(count, kind="stable")  # the last one to be stored wins
+    result[pair[by_count] // width] = np.array([*steps.kinds, ""], object)[pair[by_count] % width]
+    return result
+
+
 def _names(trace: Trace, its: Iterators) -> NDArray[np.object_]:
     """Name of the dataset that each outermost iterator reads, as its calls give it; shape (U,)."""
     result = np.full(len(its.iterator_stage), "", object)
@@ -261,22 +273,18 @@ def _names(trace: Trace, its: Iterators) -> NDArray[np.object_]:
     return result
 
 
-def _pipelines(
-    trace: Trace, its: Iterators, calls: _RootCalls, kinds: NDArray[np.object_], name: NDArray[np.object_]
-) -> NDArray[np.int64]:
+def _pipelines(trace: Trace, its: Iterators, kind: NDArray[np.object_], name: NDArray[np.object_]) -> NDArray[np.int64]:
     """Pipeline of each iterator: one a dataset, however many iterators (epochs) went over it; numbered in time order."""
     tops, top = np.unique(its.top_iterator, return_inverse=True)
     first_seen = np.full(len(tops), np.iinfo(np.int64).max)
     np.minimum.at(first_seen, top[its.iterator], trace.start_ps[its.event])
-    kind = np.full(len(tops), "", object)
-    kind[top[its.iterator[calls.row]][::-1]] = kinds[::-1]  # of the first call
     known = its.iterator_stage >= 0
     pairs = np.unique(top[known] * (len(its.stage_name) + 1) + its.iterator_stage[known])
     bounds = np.searchsorted(pairs, np.arange(len(tops) + 1) * (len(its.stage_name) + 1))
     stages = pairs % (len(its.stage_name) + 1)
 
     # Iterators over one dataset may have shown different parts of it: the smaller set of stages belongs to the larger.
-    keys = [(kind[i], name[tops[i]], stages[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(tops))]
+    keys = [(kind[tops[i]], name[tops[i]], stages[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(tops))]
     sets = {key: frozenset(np.frombuffer(key[2], np.int64).tolist()) for key in set(keys)}
     largest = {
         key: max(
@@ -311,7 +319,7 @@ def _pipeline_rows(
     trace: Trace,
     its: Iterators,
     calls: _RootCalls,
-    kinds: NDArray[np.object_],
+    kind: NDArray[np.object_],
     name: NDArray[np.object_],
     pipeline_of_iterator: NDArray[np.int64],
     steps: _StepTimes,
@@ -342,7 +350,7 @@ def _pipeline_rows(
             {
                 "pipeline": number,
                 "name": label[number] or ([*its.stage_name, ""][top_stage[number]]),
-                "kind": kinds[mine[0]] if some else "",
+                "kind": kind[its.iterator[calls.row[mine[0]]]] if some else "",
                 "place": "device" if on_device[number] else "host",
                 "iterators": len(iterators_here),
                 "calls": len(mine),
