@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from ..display.static_summary import Block, Facts, Notes, SmallTable
-from .spec import count, ms, percent
+from .spec import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +16,15 @@ if TYPE_CHECKING:
 
     from ..analysis.overview import Overview
 
+_STATISTICS = {
+    "mean_ms": "Average",
+    "std_ms": "Std. deviation",
+    "min_ms": "Minimum",
+    "median_ms": "Median",
+    "max_ms": "Maximum",
+}
 # A name longer than this is cut in the middle: the summary is read in narrow places, and the report has it whole.
-_LONGEST_NAME = 80
+_LONGEST_NAME = 72
 
 
 def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str], overview: Overview) -> list[Block]:
@@ -51,21 +59,15 @@ def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str]
 
 def _step_time(step_time: pd.DataFrame) -> list[Block]:
     kinds = [row for _, row in step_time.iterrows()]
+    digits = _digits([float(row["mean_ms"]) for row in kinds])
     statistics = SmallTable(
-        ["Kind of step", "Averaged", "Left out", "Average", "Standard deviation", "Minimum", "Median", "Maximum"],
+        ["Kind of step", "Averaged", "Left out", *_STATISTICS.values()],
         [
-            [
-                str(row["kind"]),
-                int(row["steps"]),
-                int(row["left_out"]),
-                *(
-                    ms(float(row[f"{s}_ms"]), like=float(row["mean_ms"]))
-                    for s in ("mean", "std", "min", "median", "max")
-                ),
-            ]
+            [str(row["kind"]), int(row["steps"]), int(row["left_out"]), *(float(row[field]) for field in _STATISTICS)]
             for row in kinds
         ],
-        title="Step time",
+        title="Step time in ms",
+        digits=digits,
     )
     averaged = [row for row in kinds if row["steps"] > 0]
     if not averaged:
@@ -73,35 +75,37 @@ def _step_time(step_time: pd.DataFrame) -> list[Block]:
     # Each kind has a column of times and one of shares; a category that took no time in any kind is only named.
     seen = [c for c in CATEGORIES if any(row[f"{c}_ms"] > 0 for row in averaged)]
     unseen = [CATEGORY_LABELS[c] for c in CATEGORIES if c not in seen]
+    heads = (head for row in averaged for head in (f"{row['kind']} (ms)", f"{row['kind']} (%)"))
     breakdown = SmallTable(
-        ["Where the time of a step goes", *(column for row in averaged for column in (str(row["kind"]), "share"))],
-        [
-            [CATEGORY_LABELS[c]]
-            + [
-                cell
-                for row in averaged
-                for cell in (
-                    ms(float(row[f"{c}_ms"]), like=float(row["mean_ms"])),
-                    percent(100 * float(row[f"{c}_ms"]) / float(row["mean_ms"])),
-                )
-            ]
-            for c in seen
-        ],
-        title="Average step, by category",
+        ["Category", *heads],
+        [[CATEGORY_LABELS[c], *(cell for row in averaged for cell in _time_and_share(row, c))] for c in seen],
+        title="Where the time of an average step goes",
         note=f"No time in: {', '.join(unseen)}." if unseen else "",
+        digits=digits,
     )
     return [statistics, breakdown]
+
+
+def _time_and_share(row: pd.Series[Any], category: str) -> tuple[float, float]:
+    time, mean = float(row[f"{category}_ms"]), float(row["mean_ms"])
+    return time, 100 * time / mean if mean > 0 else math.nan
+
+
+def _digits(means_ms: Sequence[float]) -> int:
+    """Digits after the point that leave three which count to the shortest of some times."""
+    shortest = min((mean for mean in means_ms if mean > 0), default=1.0)
+    return 2 if shortest >= 1 else 3 if shortest >= 0.1 else 4
 
 
 def _top_ops(top_ops: pd.DataFrame) -> Block:
     side = "device" if (top_ops["host_or_device"] == "Device").any() else "host"
     return SmallTable(
-        ["#", "Self time", "Cumulative", "Category", "Operation", "Self time (µs)", "Occurrences"],
+        ["Rank", "Self time (%)", "Cumulative (%)", "Category", "Operation", "Self time (µs)", "Occurrences"],
         [
             [
                 rank,
-                percent(float(op["self_time_pct"])),
-                percent(float(op["cumulative_pct"])),
+                float(op["self_time_pct"]),
+                float(op["cumulative_pct"]),
                 str(op["category"]),
                 _shortened(str(op["name"])),
                 float(op["self_time_us"]),
@@ -110,7 +114,7 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
             for rank, (_, op) in enumerate(top_ops.iterrows(), start=1)
         ],
         title=f"Top {count(len(top_ops), 'TensorFlow operation')} on the {side}",
-        note=f"Self time: in percent of that of all operations on the {side}.",
+        note=f"Percent of the self time of all operations on the {side}.",
         digits=1,
     )
 
