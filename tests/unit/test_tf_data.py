@@ -290,6 +290,37 @@ def test_iterators_that_get_the_ids_of_earlier_ones_stay_apart():
     )
 
 
+def datasets_made_in_a_loop(count: int, passes: int = 1) -> TfData:
+    space, (thread,) = host_lines("background")
+    for n in range(count * passes):
+        for batch in range(3):
+            name = f"PrefetchDataset:{n % count}"
+            thread.event("Iterator::Root", n * 100 + batch * 20, 10, id=1000 + n, name=name)
+            thread.event("Iterator::Root::Prefetch", n * 100 + batch * 20 + 1, 8, id=5, parent_id=1000 + n)
+    return analyse(space, steps=False)
+
+
+def test_many_datasets_that_differ_in_their_number_alone_are_one_pipeline():
+    result = datasets_made_in_a_loop(40)
+    assert result.pipelines[["iterators", "calls"]].values.tolist() == [[40, 120]]
+    assert len(result.stages) == 2
+
+
+def test_a_few_datasets_or_datasets_read_again_are_pipelines_of_their_own():
+    assert len(datasets_made_in_a_loop(3).pipelines) == 3
+    assert datasets_made_in_a_loop(12, passes=2).pipelines["iterators"].tolist() == [2] * 12
+
+
+def test_an_iterator_outside_all_steps_feeds_what_the_others_of_its_dataset_feed():
+    space, (python,) = host_lines("python")
+    for n in range(6):
+        if n < 5:
+            python.event("train", n * 100, 90, step_num=n, _r=1)
+        python.event("Iterator::Root", n * 100 + 10, 10, id=1 + n // 5, name="PrefetchDataset:7")
+    result = analyse(space)
+    assert result.pipelines[["kind", "iterators", "calls"]].values.tolist() == [["train", 2, 6]]
+
+
 def test_numbers_that_only_count_iterators_are_no_stages_but_those_of_inputs_are():
     space, (thread,) = host_lines("background")
     zipped = "Iterator::Root::Zip"

@@ -17,6 +17,8 @@ import numpy as np
 from .nesting import nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from .events import Trace
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _PRODUCE = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)(Produce|InitializeInput)")
 _CONSUME = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)Consume")
 _CAPTURED = "InstantiatedCapturedFunction::"
+_OTHER, _ROOT, _ITERATOR, _PRODUCER, _CONSUMER, _FUNCTION = range(6)
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # Stages whose result is made on other threads, or by another process; their names may have a version (ParallelMapV2).
 _ASYNCHRONOUS = re.compile(
@@ -91,10 +94,9 @@ class Iterators:
 def iterators(trace: Trace) -> Iterators:
     """Find the iterator events of a trace, and what belongs to them."""
     names = trace.space.meta_name
-    meta_is_iterator = (
-        trace.meta_matches(lambda n: n.startswith("Iterator::")) & trace.plane_is_host[trace.space.meta_plane]
-    )
-    meta_is_produce = trace.meta_matches(lambda n: _PRODUCE.fullmatch(n) is not None)
+    sort = np.fromiter((_sort(n) for n in names), np.int8, len(names))
+    sort[~trace.plane_is_host[trace.space.meta_plane]] = _OTHER
+    meta_is_iterator, meta_is_produce = (sort == _ROOT) | (sort == _ITERATOR), sort == _PRODUCER
     event = np.flatnonzero(meta_is_iterator[trace.meta])
     produce = np.flatnonzero(meta_is_produce[trace.meta])
     meta = trace.meta[event]
@@ -111,9 +113,9 @@ def iterators(trace: Trace) -> Iterators:
     row_of = _Rows(event)
     caller = row_of(around)
     made_by = np.where((around >= 0) & (caller < 0), around, -1)  # the producer, for what is made in the background
-    is_root = np.array([n.count("::") == 1 for n in names], bool)[meta]
+    is_root = sort[meta] == _ROOT
     caller[is_root] = -1
-    consume = np.flatnonzero(trace.meta_matches(lambda n: _CONSUME.fullmatch(n) is not None)[trace.meta])
+    consume = np.flatnonzero((sort == _CONSUMER)[trace.meta])
     consumer = row_of(nearest(trace.parent, meta_is_iterator[trace.meta], consume))
     consume, consumer = consume[consumer >= 0], consumer[consumer >= 0]
     _link(trace, event, iterator_id, parent_id, made_by, consume, consumer, caller)
@@ -123,7 +125,7 @@ def iterators(trace: Trace) -> Iterators:
     iterator_meta[iterator] = meta
     iterator_stage, stage_name, stage_parent = _stages(names, iterator_meta, parent_iterator)
     self_ps, inner_op, inner_owner = _op_self(trace, event)
-    captured = np.flatnonzero(trace.meta_matches(lambda n: n.startswith(_CAPTURED))[trace.meta])
+    captured = np.flatnonzero((sort == _FUNCTION)[trace.meta])
     wait_ps = _waits(trace, event, meta, self_ps, inner_op, inner_owner, consume, consumer, captured, row_of)
     function_ps, python_ps, overhead_ps = _functions(
         trace, stat_id, iterator, parent_iterator, event, made_by, produce, captured, around_mask, row_of
@@ -142,6 +144,33 @@ def is_asynchronous(stage_name: str) -> bool:
 def short_name(stage_name: str) -> str:
     """Return the last part of a stage's name."""
     return stage_name.rpartition("::")[2]
+
+
+def _sort(name: str) -> int:
+    """What an event is, by its name."""
+    if name.startswith("Iterator::"):
+        return _ROOT if name.count("::") == 1 else _ITERATOR
+    if name.startswith(_CAPTURED):
+        return _FUNCTION
+    if name.endswith(("Produce", "InitializeInput")) and _PRODUCE.fullmatch(name):
+        return _PRODUCER
+    if name.endswith("Consume") and _CONSUME.fullmatch(name):
+        return _CONSUMER
+    return _OTHER
+
+
+def _names_mask(trace: Trace, meta: NDArray[np.int32], rule: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Mask over the metadata rows: those among ``meta`` whose name fulfils a rule."""
+    mask = np.zeros(len(trace.space.meta_name), np.bool_)
+    for m in np.unique(meta):
+        mask[m] = rule(trace.space.meta_name[m])
+    return mask
+
+
+def _is_launch(trace: Trace, captured: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Calls of functions that don't wait for them."""
+    meta = trace.meta[captured]
+    return _names_mask(trace, meta, lambda name: name.endswith("RunAsync"))[meta]
 
 
 class _Rows:
@@ -336,8 +365,7 @@ def _waits(
     row_of: _Rows,
 ) -> NDArray[np.int64]:
     """How much of each iterator event's self time was waiting."""
-    names = trace.space.meta_name
-    asynchronous = trace.meta_matches(lambda n: n.startswith("Iterator::") and is_asynchronous(n))[meta]
+    asynchronous = _names_mask(trace, meta, is_asynchronous)[meta]
     # A stage that works ahead waits until it takes the element; if it takes none, all its time was waiting.
     taken = _ends(trace, event)
     np.minimum.at(taken, consumer, trace.start_ps[consume])
@@ -346,8 +374,7 @@ def _waits(
     np.add.at(before, inner_owner[early], trace.duration_ps[inner_op[early]])
     wait = np.where(asynchronous, taken - trace.start_ps[event] - before, 0)
     # A stage that calls a function and needs its result waits as long as nothing else happens on the thread meanwhile.
-    is_call = np.array([n.startswith(_CAPTURED) and not n.endswith("RunAsync") for n in names], bool)
-    call = captured[is_call[trace.meta[captured]]]
+    call = captured[~_is_launch(trace, captured)]
     owner = row_of(trace.parent[call].astype(np.int64))
     call, owner = call[owner >= 0], owner[owner >= 0]
     if len(call):
@@ -402,7 +429,7 @@ def _functions(
         process, at = process[mine], at[mine]
     else:
         at = process
-    asynchronous = np.array([n.endswith("RunAsync") for n in trace.space.meta_name], bool)[trace.meta[captured]]
+    asynchronous = _is_launch(trace, captured)
     ran = np.zeros(len(captured), np.bool_)
     ran[at] = True
     # Launching is work too; of a call that left no other trace, the whole call is.

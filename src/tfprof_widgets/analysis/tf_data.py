@@ -32,6 +32,9 @@ HIGH_INPUT_PCT = 20.0
 # Without steps, a call is slow from here on (XProf's threshold, in µs).
 SLOW_CALL_US = 50.0
 
+_NUMBER = re.compile(r":\d+$")
+# More datasets than this that differ in nothing but their number, each read once, come from a loop that makes them.
+_MANY_DATASETS = 8
 _BELOW_INTERLEAVE = re.compile(r"::ParallelInterleave\w*(?=\[\*\])")
 _STAGE_COLUMNS = {
     "pipeline": "int64", "stage": "str", "name": "str", "depth": "int64", "parent": "str", "calls": "int64",
@@ -135,8 +138,9 @@ def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = No
         trace, its, pipeline_of_iterator, pipelines, np.where(waited[owner] & (owner >= 0), blocking, 0)
     )
     bottlenecks = {row["pipeline"]: row for row in stages if row["is_bottleneck"]}
+    slow_calls = np.bincount(calls.pipeline[slow], minlength=len(pipelines))
     for row in pipelines:
-        row["slow_calls"] = int(np.count_nonzero(slow[calls.pipeline == row["pipeline"]]))
+        row["slow_calls"] = int(slow_calls[row["pipeline"]])
         _judge(row, bottlenecks.get(row["pipeline"]))
     main = _main(pipelines)
     notes = []
@@ -283,21 +287,50 @@ def _pipelines(trace: Trace, its: Iterators, kind: NDArray[np.object_], name: ND
     bounds = np.searchsorted(pairs, np.arange(len(tops) + 1) * (len(its.stage_name) + 1))
     stages = pairs % (len(its.stage_name) + 1)
 
+    labels = _labels(kind[tops].tolist(), name[tops].tolist())
+    sets = [frozenset(part.tolist()) for part in np.split(stages, bounds[1:-1])]
     # Iterators over one dataset may have shown different parts of it: the smaller set of stages belongs to the larger.
-    keys = [(kind[tops[i]], name[tops[i]], stages[bounds[i] : bounds[i + 1]].tobytes()) for i in range(len(tops))]
-    sets = {key: frozenset(np.frombuffer(key[2], np.int64).tolist()) for key in set(keys)}
-    largest = {
-        key: max(
-            (other for other in sets if other[:2] == key[:2] and one <= sets[other]),
-            key=lambda other: (len(sets[other]), other[2]),
-        )
-        for key, one in sets.items()
-    }
-    code: dict[tuple[str, str, bytes], int] = {}
+    variants: dict[tuple[str, str], dict[frozenset[int], frozenset[int]]] = {}
+    for label, one in zip(labels, sets, strict=True):
+        variants.setdefault(label, {})[one] = one
+    for seen in variants.values():
+        by_size = sorted(seen, key=lambda one: (-len(one), sorted(one)))
+        for one in by_size:
+            seen[one] = next(other for other in by_size if one <= other)
+    code: dict[tuple[tuple[str, str], frozenset[int]], int] = {}
     number = np.empty(len(tops), np.int64)
     for i in np.argsort(first_seen, kind="stable"):
-        number[i] = code.setdefault(largest[keys[i]], len(code))
+        number[i] = code.setdefault((labels[i], variants[labels[i]][sets[i]]), len(code))
     return number[top]
+
+
+def _labels(kinds: list[str], names: list[str]) -> list[tuple[str, str]]:
+    """What iterators of one dataset have in common: the kind of the steps that they feed, and the dataset's name."""
+    of_name: dict[str, set[str]] = {}
+    for kind, name in zip(kinds, names, strict=True):
+        of_name.setdefault(name, set()).update({kind} - {""})
+    # One whose calls were in no step feeds the same steps as the others of its dataset, if that is clear.
+    kinds = [
+        kind or (min(of_name[name]) if name and len(of_name[name]) == 1 else "")
+        for kind, name in zip(kinds, names, strict=True)
+    ]
+    # A loop that makes a dataset each time (Keras' predict does) gives each another number: they are one pipeline.
+    iterators_of: dict[tuple[str, str], dict[str, int]] = {}
+    for kind, name in zip(kinds, names, strict=True):
+        numbered = iterators_of.setdefault((kind, _NUMBER.sub("", name)), {})
+        numbered[name] = numbered.get(name, 0) + 1
+    return [
+        (kind, short if len(numbered) > _MANY_DATASETS and max(numbered.values()) == 1 else name)
+        for kind, name, short in zip(kinds, names, (_NUMBER.sub("", n) for n in names), strict=True)
+        for numbered in [iterators_of[kind, short]]
+    ]
+
+
+def _groups(number: NDArray[np.int64], count: int = 0) -> list[NDArray[np.int64]]:
+    """Positions of 0, of 1, … in an array, at least up to ``count - 1``."""
+    order = np.argsort(number, kind="stable")
+    size = np.bincount(number, minlength=count)
+    return np.split(order, np.cumsum(size)[:-1]) if len(size) else []
 
 
 def _judged(calls: _RootCalls, steps: _StepTimes) -> NDArray[np.bool_]:
@@ -305,9 +338,8 @@ def _judged(calls: _RootCalls, steps: _StepTimes) -> NDArray[np.bool_]:
     judged = np.zeros(len(calls.row), np.bool_)
     known = np.flatnonzero((calls.step >= 0) & (calls.step < len(steps.averaged)))
     judged[known] = steps.averaged[calls.step[known]]
-    for number in np.unique(calls.pipeline):
-        mine = np.flatnonzero(calls.pipeline == number)
-        if judged[mine].any():
+    for mine in _groups(calls.pipeline):
+        if not len(mine) or judged[mine].any():
             continue
         later = np.ones(len(mine), np.bool_)
         later[np.unique(calls.iterator[mine], return_index=True)[1]] = False
@@ -340,8 +372,7 @@ def _pipeline_rows(
     on_device[pipeline_of_iterator[handing_on[its.iterator_stage]]] = True
 
     rows = []
-    for number in range(count):
-        mine = np.flatnonzero(calls.pipeline == number)
+    for number, mine in enumerate(_groups(calls.pipeline, count)):
         ms = calls.duration_ps[mine] / 1e9
         iterators_here, first = np.unique(calls.iterator[mine], return_index=True)
         step_ms, blocked_ms = _step_time(calls, mine, steps)
