@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bokeh.models import (
+    BooleanFilter,
+    CDSView,
     ColumnDataSource,
     FixedTicker,
     HBar,
@@ -167,12 +169,12 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
         fill_color="color", line_color="white", line_width=1, hatch_pattern="hatch", **_HATCH_STYLE,
     )  # fmt: skip
     bars = spec.draw(p, source, part)
-    # A label on a pattern gets the plain colour behind it.
+    # A label on a pattern gets the plain colour behind it; where none fits, there is no box for one either.
     label = Text(
         x="middle", y=0, text="shown", text_color="text_color", text_font_size="12px",
         text_align="center", text_baseline="middle", background_fill_color="color", padding=2,
     )  # fmt: skip
-    spec.draw(p, source, label)
+    spec.draw(p, source, label, view=CDSView(filter=BooleanFilter([bool(words) for words in source.data["shown"]])))
     spec.hover(
         p, [bars], [("Category", "@category"), ("Time", "@time"), ("Share", "@share")], point_policy="follow_mouse"
     )
@@ -500,7 +502,7 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
             spec.column("rank", "Rank", "number", digits=0, width=64),
             spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
             spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=108, hint=so_far),
-            spec.column("category", "Category", "text", min_width=150),
+            spec.column("category", "Category", "text", width=180),
             spec.column("name", "Operation", "text", min_width=220),
             spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
             spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
