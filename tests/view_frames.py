@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 
@@ -129,3 +131,30 @@ def overview_of(steps: pd.DataFrame, ops: pd.DataFrame, **more) -> Overview:
         }
         | more
     )
+
+
+def every(items, kind):
+    """All items of a kind, in rows and in every case of switches too."""
+    for item in items:
+        if item["kind"] == kind:
+            yield item
+        yield from every(item.get("children", []), kind)
+        for case in item.get("cases", {}).values():
+            yield from every(case, kind)
+
+
+def without_data(figure) -> str:
+    """A figure's JSON less the columns of its data sources: what BokehJS might read mathematics into."""
+
+    def strip(value):
+        if isinstance(value, list):
+            return [strip(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        is_source = value.get("name") == "ColumnDataSource"
+        return {
+            key: {**each, "data": None} if is_source and key == "attributes" else strip(each)
+            for key, each in value.items()
+        }
+
+    return json.dumps(strip(figure))

@@ -20,7 +20,7 @@ from .analysis.input_pipeline import InputPipeline, input_pipeline
 from .analysis.kernels import kernels
 from .analysis.memory import memory, memory_peak, memory_summary
 from .analysis.op_stats import op_stats
-from .analysis.overview import Overview, captured_ms, device_type, overview
+from .analysis.overview import Overview, captured_ms, device_planes, device_type, overview
 from .analysis.pod import Pod, pod
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
@@ -220,6 +220,10 @@ class Report:
         return list(dict.fromkeys(notes))
 
     @property
+    def _has_gpu(self) -> bool:
+        return any(device_planes(host.trace) for host in self.hosts)
+
+    @property
     def _versions(self) -> dict[str, str]:
         if self.capture is None:
             return {}
@@ -247,6 +251,7 @@ class Report:
         """The report's tabs and their data, as every display of it uses them."""
         from . import __version__
         from .display.payload import Payload
+        from .views.kernels import kernels_tab
         from .views.op_stats import op_stats_tab
         from .views.overview import overview_tab
 
@@ -256,6 +261,11 @@ class Report:
             ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
             ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
             ("trace", "Trace", lambda: self._trace_tab(payload)),
+            (
+                "kernels",
+                "GPU kernels",
+                lambda: kernels_tab(payload, self.kernels, self.ops, self._colors, has_gpu=self._has_gpu),
+            ),
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload

@@ -6,16 +6,13 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from bokeh.models import AnnularWedge, ColumnDataSource
 
 from ..analysis.op_stats import IDLE, without_idle
 from . import spec
 from .colors import OpColors
-from .spec import count, fact, ms, percent
+from .pie import pie
 
 _PCT = ("device_self_time_pct", "device_cumulative_pct", "host_self_time_pct", "host_cumulative_pct")
-_SLICES = 10
-_OUTER_PX, _INNER_PX = 92, 52
 
 By = Literal["name", "type"]
 _MODES = "Eager: run op by op as Python calls it; Function: in the graph of a tf.function"
@@ -94,55 +91,13 @@ def _pies(ops: pd.DataFrame, colors: OpColors) -> list[spec.Item]:
 
 
 def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
-    """Return a ring of the self time of the ops of a side beside its legend, small parts folded into one."""
+    """Return a pie of the self time of the ops of a side."""
     parts = ops.groupby(by, sort=False, observed=True).agg(time_us=("self_time_us", "sum"), type=("type", "first"))
     parts = parts.sort_values("time_us", ascending=False, kind="stable")
-    names = [str(name) or "(no name)" for name in parts.index]
-    times_us = parts["time_us"].to_numpy(float)
+    names = [str(name) for name in parts.index]
     fills = [colors(str(t)) for t in parts["type"]]
-    total_us = float(times_us.sum())
-    if len(names) > _SLICES + 1:
-        folded = len(names) - _SLICES
-        names = [*names[:_SLICES], f"Other ({count(folded, _NOUN[by])})"]
-        times_us = np.append(times_us[:_SLICES], times_us[_SLICES:].sum())
-        fills = [*fills[:_SLICES], colors("")]
-    shares = 100 * times_us / total_us
-    # Clockwise from the top, as one reads a clock.
-    turns = np.concatenate([[0.0], np.cumsum(shares) / 100])
-    angles = np.pi / 2 - 2 * np.pi * turns
-    source = ColumnDataSource(
-        {
-            "from": angles[:-1],
-            "to": angles[1:],
-            "name": names,
-            "time": [ms(t / 1e3) for t in times_us],
-            "share": [percent(s) for s in shares],
-            "color": fills,
-        }
-    )
-    p = spec.plot(2 * _OUTER_PX + 16, (-1, 1), (-1, 1), axes=False)
-    wedge = AnnularWedge(
-        x=0, y=0, start_angle="from", end_angle="to", direction="clock",
-        inner_radius=_INNER_PX, inner_radius_units="screen", outer_radius=_OUTER_PX, outer_radius_units="screen",
-        fill_color="color", line_color="white", line_width=1 if len(names) > 1 else 0,
-    )  # fmt: skip
-    ring = spec.draw(p, source, wedge)
-    spec.caption(p, [0], [0], [ms(total_us / 1e3)], text_font_size="14px")
-    spec.hover(
-        p,
-        [ring],
-        [(_NOUN[by].capitalize(), "@name"), ("Self time", "@time"), ("Share", "@share")],
-        point_policy="follow_mouse",
-    )
-
-    title = f"{side} self time by {_NOUN[by]}"
-    spoken = ", ".join(f"{name} {percent(share)}" for name, share in list(zip(names, shares, strict=True))[:5])
-    legend = [
-        fact(name, f"{percent(share)} · {ms(t / 1e3)}", color=fill)
-        for name, share, t, fill in zip(names, shares, times_us, fills, strict=True)
-    ]
-    alt = f"{title}, {ms(total_us / 1e3)} in all: {spoken}{' and others' if len(names) > 5 else ''}."
-    return spec.row([spec.chart(title, p, alt), spec.facts("", legend)], weights=[0.7, 1])
+    noun = _NOUN[by]
+    return pie(f"{side} self time by {noun}", names, parts["time_us"].to_numpy(float) / 1e3, fills, noun, "Self time")
 
 
 # ---- table --------------------------------------------------------------------------------------------------

@@ -1,0 +1,172 @@
+"""The GPU kernels tab: which kernels take the devices' time, for which ops, and whether Tensor Cores work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import spec
+from .colors import OpColors
+from .pie import pie
+from .spec import count, fact, ms, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NO_OP = "(no op)"
+_NO_GPU = (
+    "No GPU in this capture, so there are no kernels. Where a GPU did take part, the profiler could not see it: CUPTI was not found "
+    "or not permitted. tfprof_widgets.doctor() says which, and what to do."
+)
+_NO_KERNELS = (
+    "A GPU took part, but no kernel of it was recorded: nothing ran on it while the profiler ran, or CUPTI was not found or not "
+    "permitted (tfprof_widgets.doctor() says which), or the device tracer was off (--device-level 0)."
+)
+
+
+def kernels_tab(
+    payload: spec.Tables, kernels: pd.DataFrame, ops: pd.DataFrame, colors: OpColors, *, has_gpu: bool = True
+) -> spec.Tab:
+    """Return the GPU kernels tab.
+
+    Parameters
+    ----------
+    payload : Payload
+        Gets the tables ``kernels``, ``kernels_by_name`` and ``kernels_by_op``.
+    kernels : DataFrame
+        ``report.kernels``: one row a kernel, launch shape and op (and host, if several).
+    ops : DataFrame
+        ``report.ops``, for the ops' types.
+    colors : OpColors
+        The report's colours of op types.
+    has_gpu : bool
+        Whether there is a GPU in the capture.
+    """
+    if kernels.empty:
+        return spec.tab("kernels", "GPU kernels", [spec.text(_NO_KERNELS if has_gpu else _NO_GPU, "info")])
+    kernels = kernels.sort_values("total_time_us", ascending=False, kind="stable").reset_index(drop=True)
+    kernels["op_name"] = kernels["op_name"].astype(object).where(kernels["op_name"].astype(bool), _NO_OP)
+    by_name, by_op = _grouped(kernels, "kernel_name", "op_name"), _grouped(kernels, "op_name", "kernel_name")
+    total_us = float(kernels["total_time_us"].sum())
+    for name, table in (("kernels", kernels), ("kernels_by_name", by_name), ("kernels_by_op", by_op)):
+        table.insert(0, "rank", np.arange(1, len(table) + 1))
+        table["time_pct"] = 100 * table["total_time_us"] / (total_us or 1.0)
+        payload.add_table(name, table)
+
+    kernel_color = OpColors(by_name["kernel_name"].astype(str))
+    type_of = dict(zip(ops["name"].astype(str), ops["type"].astype(str), strict=True))
+    pies = spec.row(
+        [
+            _pie(by_name, "kernel_name", "kernel", [kernel_color(str(name)) for name in by_name["kernel_name"]]),
+            _pie(by_op, "op_name", "op", [colors(type_of.get(str(name), "")) for name in by_op["op_name"]]),
+        ]
+    )
+    cases = {
+        "each": ("kernel and op", [_table(kernels)]),
+        "kernel": ("kernel", [_grouped_table("kernel_name", "Kernel name", "Ops", "kernels_by_name")]),
+        "op": ("op", [_grouped_table("op_name", "Op name", "Kernels", "kernels_by_op")]),
+    }
+    return spec.tab(
+        "kernels", "GPU kernels", [_summary(kernels), pies, spec.switch("kernel_rows", "A row for each", cases)]
+    )
+
+
+def _grouped(kernels: pd.DataFrame, by: str, other: str) -> pd.DataFrame:
+    """Sums of the rows of each kernel or op, most time first."""
+    groups = kernels.groupby(by, sort=False, observed=True)
+    table = groups.agg(
+        kinds=(other, "nunique"),
+        tensor_core_eligible=("tensor_core_eligible", "any"),
+        uses_tensor_core=("uses_tensor_core", "any"),
+        occurrences=("occurrences", "sum"),
+        total_time_us=("total_time_us", "sum"),
+        min_time_us=("min_time_us", "min"),
+        max_time_us=("max_time_us", "max"),
+    ).reset_index()
+    table["avg_time_us"] = table["total_time_us"] / table["occurrences"].clip(lower=1)
+    return table.sort_values("total_time_us", ascending=False, kind="stable", ignore_index=True)
+
+
+def _summary(kernels: pd.DataFrame) -> spec.Item:
+    time = kernels["total_time_us"].to_numpy(float)
+    total = float(time.sum()) or 1.0
+    eligible, used = (kernels[c].to_numpy(bool) for c in ("tensor_core_eligible", "uses_tensor_core"))
+    launches = int(kernels["occurrences"].sum())
+    average = time.sum() / 1e3 / max(launches, 1)
+    too_short = "A launch takes 5 to 10 µs: kernels that short leave the GPU idle"
+    with_units = "Share of kernel time in kernels with Tensor Core instructions"
+    without = "Share of kernel time for ops that Tensor Cores can compute, in kernels that don't use them: mixed precision would help"
+    rows = [
+        fact("Kernel time", ms(time.sum() / 1e3), hint="Of all devices, added up"),
+        fact("Launches", f"{launches:,} of {count(kernels['kernel_name'].nunique(), 'kernel')}"),
+        fact("Average kernel", ms(average), hint=too_short),
+        fact("With Tensor Cores", percent(100 * time[used].sum() / total), hint=with_units),
+        fact("Eligible, without", percent(100 * time[eligible & ~used].sum() / total), hint=without),
+    ]
+    return spec.facts("", rows)
+
+
+def _pie(table: pd.DataFrame, by: str, noun: str, fills: list[str]) -> spec.Item:
+    names = [str(name) for name in table[by]]
+    return pie(f"GPU time by {noun}", names, table["total_time_us"].to_numpy(float) / 1e3, fills, noun, "GPU time")
+
+
+def _table(kernels: pd.DataFrame) -> spec.Item:
+    columns = [spec.column("rank", "Rank", "number", digits=0, width=60)]
+    if "host" in kernels:
+        columns.append(spec.column("host", "Host", "text", width=110))
+    columns += [
+        spec.column("kernel_name", "Kernel name", "text", min_width=220),
+        spec.column("op_name", "Op name", "text", min_width=180, hint="The op that launched it"),
+        *_flags(),
+        *_times(),
+        spec.column(
+            "registers_per_thread", "Registers", "number", digits=0, width=88, hint="GPU registers for each thread"
+        ),
+        spec.column(
+            "shared_memory_bytes", "Shared memory", "number", digits=0, unit="B", width=88, hint="Static and dynamic"
+        ),
+        spec.column("block_dim", "Block dimensions", "text", width=104, hint="blockDim.x, .y, .z"),
+        spec.column("grid_dim", "Grid dimensions", "text", width=120, hint="gridDim.x, .y, .z"),
+    ]
+    if kernels["occupancy_pct"].notna().any():
+        hint = "Share of the warps that a multiprocessor can hold"
+        columns.append(spec.column("occupancy_pct", "Occupancy", "percent", digits=0, width=96, hint=hint))
+    return _kernel_table("Kernels", "kernels", columns)
+
+
+def _grouped_table(by: str, title: str, others: str, name: str) -> spec.Item:
+    columns = [
+        spec.column("rank", "Rank", "number", digits=0, width=60),
+        spec.column(by, title, "text", min_width=260),
+        spec.column("kinds", others, "number", digits=0, width=80),
+        *_flags(),
+        *_times(),
+    ]
+    return _kernel_table(f"{title.split()[0]}s", name, columns)
+
+
+def _flags() -> list[spec.Column]:
+    eligible = "Whether Tensor Cores can compute the op (filter: yes, no)"
+    used = "Whether the kernel contains Tensor Core instructions (filter: yes, no)"
+    return [
+        spec.column("tensor_core_eligible", "TC eligible", "bool", width=80, hint=eligible),
+        spec.column("uses_tensor_core", "TC used", "bool", width=72, hint=used),
+    ]
+
+
+def _times() -> list[spec.Column]:
+    labels = {"total": "Total duration", "avg": "Average", "min": "Minimum", "max": "Maximum"}
+    return [
+        spec.column("time_pct", "Share", "percent", digits=1, width=84, hint="Of the time of all kernels"),
+        spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
+        *(
+            spec.column(f"{name}_time_us", label, "number", digits=1, unit="µs", width=88)
+            for name, label in labels.items()
+        ),
+    ]
+
+
+def _kernel_table(title: str, name: str, columns: list[dict[str, Any]]) -> spec.Item:
+    return spec.table(title, name, columns, sort=("total_time_us", "desc"), csv=f"{name}.csv", filter=True)

@@ -1,0 +1,106 @@
+"""The GPU kernels tab, and the pies that it shares with the TensorFlow stats."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from bokeh.document import Document
+from bokeh.models import AnnularWedge
+
+from generate import gpu_capture, pod_captures
+from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.kernels import kernels
+from tfprof_widgets.views.colors import OpColors
+from tfprof_widgets.views.kernels import kernels_tab
+from tfprof_widgets.xspace import read
+from view_frames import HOSTILE, Recorder, every, ops_frame, without_data
+
+
+def tab_of(table: pd.DataFrame, **options):
+    recorder, ops = Recorder(), ops_frame()
+    tab = kernels_tab(recorder, table, ops, OpColors.of(ops), **options)
+    json.dumps(tab, allow_nan=False)
+    return tab, recorder
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return kernels(Trace(read(gpu_capture(2, 4).bytes()), "worker-0"))
+
+
+def test_without_kernels_it_says_why(table):
+    for has_gpu, words in ((False, "No GPU in this capture"), (True, "no kernel of it was recorded")):
+        tab, recorder = tab_of(table[:0], has_gpu=has_gpu)
+        (item,) = tab["items"]
+        assert words in item["text"]
+        assert recorder.frames == {}
+
+
+def test_the_table_has_every_column_of_the_guide(table):
+    tab, recorder = tab_of(table)
+    (switch,) = (item for item in tab["items"] if item["kind"] == "switch")
+    (item,) = switch["cases"]["each"]
+    assert {column["field"] for column in item["columns"]} >= {"rank", *table.columns}
+    shown = recorder.frames["kernels"]
+    assert len(shown) == len(table)
+    assert shown["total_time_us"].is_monotonic_decreasing
+    assert list(shown["rank"]) == list(range(1, len(table) + 1))
+    assert shown["time_pct"].sum() == pytest.approx(100)
+    assert item["filter"] is True
+
+
+@pytest.mark.parametrize(("name", "by"), [("kernels_by_name", "kernel_name"), ("kernels_by_op", "op_name")])
+def test_groups_add_up_the_same_launches(table, name, by):
+    _, recorder = tab_of(table)
+    grouped = recorder.frames[name]
+    assert grouped[by].is_unique
+    assert grouped["occurrences"].sum() == table["occurrences"].sum()
+    assert grouped["total_time_us"].sum() == pytest.approx(table["total_time_us"].sum())
+    row = grouped.iloc[0]
+    mine = table[table[by] == row[by]]
+    assert (row["min_time_us"], row["max_time_us"]) == (mine["min_time_us"].min(), mine["max_time_us"].max())
+    assert row["avg_time_us"] == pytest.approx(mine["total_time_us"].sum() / mine["occurrences"].sum())
+    assert row["uses_tensor_core"] == mine["uses_tensor_core"].any()
+
+
+def test_pies_are_of_the_whole_time(table):
+    tab, recorder = tab_of(table)
+    for chart, name in zip(every(tab["items"], "figure"), ("kernels_by_name", "kernels_by_op"), strict=True):
+        plot = Document.from_json(chart["figure"]["doc"]).roots[0]
+        data = next(r.data_source.data for r in plot.renderers if isinstance(r.glyph, AnnularWedge))
+        turns = (np.array(data["from"]) - np.array(data["to"])) / (2 * np.pi)
+        assert turns.sum() == pytest.approx(1)
+        np.testing.assert_allclose(turns[:10], recorder.frames[name]["time_pct"][: len(turns)][:10] / 100, rtol=1e-5)
+
+
+def test_shares_of_tensor_cores(table):
+    tab, _ = tab_of(table)
+    summary = {row["label"]: row["value"] for row in tab["items"][0]["rows"]}
+    total = table["total_time_us"].sum()
+    used = table["total_time_us"][table["uses_tensor_core"]].sum()
+    assert 0 < used < total
+    assert summary["With Tensor Cores"] == f"{100 * used / total:.1f} %"
+    launches = table["occurrences"].sum()
+    assert summary["Launches"] == f"{launches:,} of {table['kernel_name'].nunique()} kernels"
+
+
+def test_one_hostile_kernel(table):
+    one = table[:1].assign(kernel_name=HOSTILE, op_name="")
+    tab, recorder = tab_of(one)
+    assert recorder.frames["kernels"]["op_name"].tolist() == ["(no op)"]
+    for chart in every(tab["items"], "figure"):
+        assert "onerror" not in without_data(chart["figure"])
+        assert "onerror" not in chart["title"]
+
+
+def test_several_hosts_have_a_column():
+    spaces = [read(space.bytes()) for space in pod_captures(64, 1, 2)]
+    tables = [kernels(Trace(space, f"worker-{i}")).assign(host=f"worker-{i}") for i, space in enumerate(spaces)]
+    tab, recorder = tab_of(pd.concat(tables, ignore_index=True))
+    item = next(every(tab["items"], "table"))
+    assert item["columns"][1]["field"] == "host"
+    assert recorder.frames["kernels"]["host"].nunique() == 64
+    assert len(json.dumps(tab)) < 40_000
