@@ -25,10 +25,13 @@ def main() -> None:
     notebook = nbformat.read(options.notebook, as_version=4)
     report_html = into / "report.html"
     # The kernel is the only place where the report lives, so a last cell (not kept) exports it there.
-    export = nbformat.v4.new_code_cell(f"tfprof_report.to_html({str(report_html)!r})")
+    export = nbformat.v4.new_code_cell(f"before.to_html({str(report_html)!r})")
     notebook.cells.append(export)
     print(f"Running {options.notebook.name} …", flush=True)
-    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(into)}}).execute()
+    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(into)}})
+    # TensorFlow's remarks about the machine go to the kernel's own stderr: wanted only if it dies.
+    with (into / "kernel.log").open("wb") as log:
+        client.execute(stderr=log)
     notebook.cells.pop()
 
     executed = into / options.notebook.name
