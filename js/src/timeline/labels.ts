@@ -53,8 +53,8 @@ export class Labels {
       if (this.context.measureText(source.slice(0, middle) + "…").width <= room) low = middle;
       else high = middle - 1;
     }
-    // Not between the halves of a surrogate pair, and not a lone letter.
+    // Not between the halves of a surrogate pair, and no stub of a letter or two.
     if (low > 0 && /[\ud800-\udbff]/.test(source[low - 1]!)) low--;
-    return low >= 2 ? source.slice(0, low).trimEnd() + "…" : "";
+    return low >= 3 ? source.slice(0, low).trimEnd() + "…" : "";
   }
 }

@@ -95,7 +95,7 @@ export class Minimap {
     for (const part of [drawn.singles, drawn.bars]) {
       for (let i = 0; i < part.n; i++) {
         const color = rgb[look[rows[part.row[i]!]!.store.name[part.event[i]!]!]!]!;
-        context.fillStyle = `rgb(${mix(color, paper, shadeShare(part.level[i]!, LEVELS)).join(",")})`;
+        context.fillStyle = `rgb(${mix(color, paper, 0.4 + 0.6 * shadeShare(part.level[i]!, LEVELS)).join(",")})`;
         const x = (part.left[i]! - start) / perPx;
         context.fillRect(x, part.row[i]! * each, (part.right[i]! - part.left[i]!) / perPx, Math.max(1, each * 0.85));
       }

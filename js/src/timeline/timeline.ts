@@ -133,7 +133,7 @@ export class Timeline implements Mounted {
       this.toolbar.element,
       h("div", { class: "tl-minirow" }, h("div", { class: "tl-minilabel" }, `Whole trace: ${formatDuration(item.span_ps)}`), this.minimap.element),
       this.main,
-      h("div", { class: "tl-foot" }, this.count, item.empty_planes?.length ? h("span", {}, `Without events: ${item.empty_planes.join(", ")}`) : null, this.hint),
+      h("div", { class: "tl-foot" }, this.count, this.hint, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
       this.details.element,
       this.toolbar.help,
       this.live,
@@ -171,6 +171,9 @@ export class Timeline implements Mounted {
 
   resize(): void {
     if (this.view === null || this.main.clientHeight === 0) return;
+    // Whole pixels: a canvas between pixels is blurred.
+    const gutter = Math.round(Math.min(240, Math.max(172, this.main.clientWidth * 0.21)));
+    this.root.style.setProperty("--gutter", `${gutter}px`);
     this.view.height = this.main.clientHeight;
     this.paintMinimap();
     this.invalidate();
@@ -658,7 +661,7 @@ export class Timeline implements Mounted {
   }
 
   private showHint(): void {
-    const text = this.active ? "Wheel zooms · drag pans · ? for all keys" : "Click, then the wheel zooms and keys work (or Ctrl + wheel)";
+    const text = this.active ? "Wheel zooms · drag pans · ? for keys" : "Click to zoom with wheel and keys";
     if (this.hint.textContent !== text) this.hint.textContent = text;
   }
 

@@ -129,16 +129,20 @@ export class View {
 
   private paintBoxes(ctx: Ctx): void {
     if (this.frame === null) return;
-    const { left, right, top, bottom, color } = this.frame.boxes;
-    const { left: x, top: y } = this.room;
+    const { boxes } = this.frame;
+    const { color } = boxes;
+    const { left, top } = this.room;
+    // Bokeh moves its canvas by half a pixel, for crisp lines; crisp areas need whole ones.
+    const [x, y] = [left - 0.5, top - 0.5];
     let before = -1;
-    for (let i = 0; i < left.length; i++) {
+    for (let i = 0; i < boxes.left.length; i++) {
       const rgb = (color[4 * i]! << 16) | (color[4 * i + 1]! << 8) | color[4 * i + 2]!;
       if (rgb !== before) {
         ctx.fillStyle = `#${rgb.toString(16).padStart(6, "0")}`;
         before = rgb;
       }
-      ctx.fillRect(x + left[i]!, y + top[i]!, right[i]! - left[i]!, bottom[i]! - top[i]!);
+      const [x0, y0] = [boxes.left[i]!, boxes.top[i]!];
+      ctx.fillRect(x + x0, y + y0, boxes.right[i]! - x0, boxes.bottom[i]! - y0);
     }
   }
 

@@ -1,0 +1,626 @@
+"""The timeline in Chromium, used as a person uses it: with mouse, wheel and keys."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from generate import Space
+from tfprof_widgets import xspace
+from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.steps import find_steps
+from tfprof_widgets.analysis.timeline import Timeline, timeline
+from tfprof_widgets.display.html import report_page
+from tfprof_widgets.display.payload import Payload
+from tfprof_widgets.views.timeline import timeline_tab
+
+pytestmark = pytest.mark.browser
+
+HOSTILE = "<img src=x onerror=\"globalThis.pwned=1;new Image().src='https://example.com/x'\">"
+MATHS = "$$x^2$$ and \\(y\\)"
+
+_STATE = """
+() => {
+  const t = document.querySelector(".tfprof-tl").timeline;
+  return { start: t.viewport.start, end: t.viewport.end, perPx: t.perPx, left: t.timeAt(0), scroll: t.scroll, width: t.width,
+    height: t.height, tool: t.tool, frames: t.frames, painted: t.painted, rectangles: t.shown.rectangles, minPx: t.shown.minPx,
+    total: t.shown.total, alone: t.shown.alone, ranges: t.ranges };
+}
+"""
+
+_DRAWN = """
+() => {
+  const t = document.querySelector(".tfprof-tl").timeline;
+  const { singles, bars } = t.scene.drawn;
+  const rows = (part) => Array.from({ length: part.n }, (_, i) => {
+    const box = t.shown.boxes[part.row[i]];
+    const { store } = box;
+    const event = part.event[i];
+    return [t.tracks[box.track].label, box.lane - t.tracks[box.track].lane, part.left[i], part.right[i], part.count[i], part.busy[i],
+      t.names.name[store.name[event]], (box.top + box.bottom) / 2 - t.scroll];
+  });
+  const lanes = t.shown.boxes.map((b) => [t.tracks[b.track].label, b.lane - t.tracks[b.track].lane]);
+  return { singles: rows(singles), bars: rows(bars), lanes };
+}
+"""
+
+
+@dataclass
+class Viewer:
+    """A page with a timeline on it, and what was put in."""
+
+    page: object
+    data: Timeline
+    trace: Trace
+    problems: list[str]
+
+    def state(self) -> dict:
+        return self.page.evaluate(_STATE)
+
+    def settle(self) -> dict:
+        """Wait until nothing moves any more."""
+        self.page.wait_for_function(
+            """() => { const t = document.querySelector('.tfprof-tl').timeline; const now = t.frames;
+            return new Promise(done => setTimeout(() => done(t.frames === now && t.painted > 0), 120)); }"""
+        )
+        return self.state()
+
+    def show(self, start_ms: float, end_ms: float, scroll: float = 0) -> dict:
+        ticks = 1e9 / self.item_unit
+        self.page.evaluate(
+            """([a, b, y]) => { const t = document.querySelector('.tfprof-tl').timeline;
+            t.viewport.set(a, b); t.invalidate(); t.scrollTo(y); }""",
+            [start_ms * ticks, end_ms * ticks, scroll],
+        )
+        return self.settle()
+
+    @property
+    def item_unit(self) -> int:
+        return 1000
+
+    @property
+    def over(self) -> dict:
+        return self.page.locator(".tl-over").bounding_box()
+
+    def point(self, time_ticks: float, y: float) -> tuple[float, float]:
+        """Where on the page a time is, `y` pixels below the frame's top."""
+        state, box = self.state(), self.over
+        return box["x"] + (time_ticks - state["left"]) / state["perPx"], box["y"] + y
+
+    def lane_y(self, label: str, lane: int = 0) -> float:
+        return self.page.evaluate(
+            """([label, lane]) => { const t = document.querySelector('.tfprof-tl').timeline;
+            const box = t.shown.boxes.find(b => t.tracks[b.track].label === label && b.lane - t.tracks[b.track].lane === lane);
+            return (box.top + box.bottom) / 2 - t.scroll; }""",
+            [label, lane],
+        )
+
+    def events(self, label: str, lane: int) -> pd.DataFrame:
+        """Events of one lane, in ticks, with their names."""
+        row = self.data.tracks[self.data.tracks["label"] == label].iloc[0]
+        frame = self.data.hidden if row["hidden"] else self.data.events
+        events = frame.iloc[row["first"] : row["first"] + row["count"]]
+        events = events[events["lane"] == lane]
+        start = events["start_ps"].to_numpy() / self.item_unit
+        return pd.DataFrame(
+            {
+                "name": self.data.names["name"].to_numpy()[events["name"]],
+                "start": start,
+                "end": start + events["duration_ps"].to_numpy() / self.item_unit,
+            }
+        )
+
+
+def small() -> Space:
+    space = Space(hostname="worker")
+    host = space.plane("/host:CPU")
+    python = host.line("python", id=1)
+    for step in range(40):
+        start = step * 1000
+        python.event("train", start, 900, step_num=step, _r=1)
+        python.event("call", start + 50, 800, tf_function_call="concrete")
+        python.event("inner", start + 100, 200)
+    python.event(HOSTILE, 41_000, 900)
+    python.event(MATHS, 42_000, 900)
+    python.event("line\nbreak", 43_000, 900)
+    for thread in range(8):
+        pool = host.line(f"tf_Compute/{thread}", id=10 + thread)
+        for i in range(400):
+            pool.event("dense/MatMul:MatMul" if i % 3 else "relu/Relu:Relu", i * 100 + thread, 5 + i % 90)
+            pool.event("ThreadpoolListener::Record", i * 100 + thread + 1, 0)
+    return space
+
+
+def open_viewer(browser, trace: Trace, width: int = 1200, color_scheme: str = "light") -> Viewer:
+    data = timeline(trace, find_steps(trace).table)
+    payload = Payload(id="trace")
+    payload.tabs.append(timeline_tab(payload, data))
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=color_scheme)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
+    page.route("http*://**/*", lambda route: route.abort())
+    # Above and below it there is a page to scroll.
+    html = report_page(payload, "<p>summary</p>", "trace").replace(
+        "</body>", '<div style="height: 2000px"></div></body>'
+    )
+    page.route("file:///trace.html", lambda route: route.fulfill(body=html, content_type="text/html"))
+    page.goto("file:///trace.html")
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    return Viewer(page, data, trace, problems)
+
+
+@pytest.fixture
+def viewer(browser):
+    viewer = open_viewer(browser, Trace(xspace.read(small().bytes())))
+    yield viewer
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+@pytest.fixture(scope="module")
+def cpu_fit(browser, capture):
+    viewer = open_viewer(browser, Trace(xspace.read(capture("cpu_fit"))), width=1400)
+    yield viewer
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+# ---- what is drawn ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "end_ms", "scroll"), [(-1, 464, 0), (100, 160, 0), (110, 114, 150), (111, 111.2, 200)]
+)
+def test_what_is_drawn_is_what_is_in_the_file(cpu_fit: Viewer, start_ms: float, end_ms: float, scroll: float) -> None:
+    state = cpu_fit.show(start_ms, end_ms, scroll)
+    drawn = cpu_fit.page.evaluate(_DRAWN)
+    columns = ["track", "lane", "left", "right", "count", "busy", "name", "y"]
+    singles, bars = (pd.DataFrame(drawn[part], columns=columns) for part in ("singles", "bars"))
+    assert len(singles) + len(bars) == state["rectangles"] <= 10_000
+    pixel = state["perPx"] * state["minPx"]
+    low = math.floor(state["left"] / pixel) * pixel
+    high = math.ceil((state["left"] + state["width"] * state["perPx"]) / pixel) * pixel
+    n = 0
+    for track, lane in drawn["lanes"]:
+        events = cpu_fit.events(track, lane)
+        events = events[(events["end"] >= low) & (events["start"] < high)]
+        n += len(events)
+        is_long = (events["end"] - events["start"]) >= pixel
+        mine = singles[(singles["track"] == track) & (singles["lane"] == lane)]
+        # Every event of a pixel or more is there, at its place, under its name.
+        assert mine["name"].to_list() == events["name"][is_long].to_list()
+        np.testing.assert_array_equal(mine["left"], events["start"][is_long])
+        np.testing.assert_array_equal(mine["right"], events["end"][is_long])
+        # The bars hold all the others, and cover them and nothing farther than a pixel from them.
+        short = events[~is_long]
+        own = bars[(bars["track"] == track) & (bars["lane"] == lane)]
+        assert own["count"].sum() == len(short)
+        assert own["busy"].sum() == pytest.approx((short["end"] - short["start"]).sum(), abs=1e-3)
+        for bar in own.itertuples():
+            inside = short[(short["end"] >= bar.left - 1e-6) & (short["start"] <= bar.right + 1e-6)]
+            assert len(inside)
+            assert inside["start"].min() - pixel <= bar.left + 1e-6
+            assert bar.right <= inside["end"].max() + pixel + 1e-6
+        if len(own):
+            left, right = own["left"].to_numpy(), own["right"].to_numpy()
+            middle = ((short["start"] + short["end"]) / 2).to_numpy()
+            at = np.clip(np.searchsorted(left, middle, side="right") - 1, 0, None)
+            assert (middle <= right[at] + pixel * 0.51).all()
+    assert n == state["total"]
+
+
+def test_the_pixels_are_the_events(viewer: Viewer) -> None:
+    from PIL import Image
+
+    viewer.show(0, 6)
+    names = viewer.data.names.assign(
+        color=viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.names.color")
+    )
+    color_of = dict(zip(names["name"], names["color"], strict=True))
+    box = viewer.over
+    viewer.page.mouse.move(5, 5)
+    image = Image.open(io.BytesIO(viewer.page.screenshot(clip=box))).convert("RGB")
+    state = viewer.state()
+    checked = 0
+    for label in ("python (main)", "tf_Compute #1", "tf_Compute #2"):
+        events = viewer.events(label, 0)
+        y = round(viewer.lane_y(label)) + 6  # below the name
+        for event in events.itertuples():
+            left, right = ((t - state["left"]) / state["perPx"] for t in (event.start, event.end))
+            if left < 2 or right > box["width"] - 3 or right - left < 3:
+                continue
+            color = color_of[event.name]
+            want = tuple(int(color[i : i + 2], 16) for i in (1, 3, 5))
+            for x in (left + 1.5, (left + right) / 2 - 0.5, right - 2.5):
+                assert image.getpixel((int(x), y)) == want, (label, event.name, x)
+                checked += 1
+    assert checked > 100
+    gap = (np.array([950_000]) - state["left"]) / state["perPx"]  # between two steps
+    assert image.getpixel((int(gap[0]), round(viewer.lane_y("python (main)")))) == (255, 255, 255)
+
+
+def test_names_of_a_profile_are_text_and_nothing_else(viewer: Viewer) -> None:
+    viewer.show(40.9, 44)
+    for start, shown in ((41_000, HOSTILE), (42_000, MATHS), (43_000, "line\nbreak")):
+        x, y = viewer.point((start + 450) * 1000, viewer.lane_y("python (main)"))
+        viewer.page.mouse.move(x, y)
+        viewer.page.wait_for_function("() => !document.querySelector('.tl-tip').hidden")
+        viewer.settle()
+        assert viewer.page.locator(".tl-tip b").text_content() == shown
+        viewer.page.mouse.click(x, y)
+        viewer.settle()
+        assert viewer.page.locator(".tl-details h5").text_content() == shown
+    assert viewer.page.locator(".tfprof-tl img").count() == 0
+    assert viewer.page.evaluate("() => globalThis.pwned") is None
+    assert viewer.page.evaluate("() => globalThis.MathJax") is None
+
+
+def test_what_is_not_drawn_one_by_one_is_said(cpu_fit: Viewer) -> None:
+    state = cpu_fit.show(-1, 464)
+    said = cpu_fit.page.locator(".tl-foot span").first.text_content()
+    assert f"{state['alone']:,} of {state['total']:,} events drawn one by one" in said
+    cpu_fit.show(111, 111.1)
+    assert "all " in cpu_fit.page.locator(".tl-foot span").first.text_content()
+
+
+def test_nothing_flashes_while_moving(viewer: Viewer) -> None:
+    """In no frame of a long drag is a part of the lane empty that holds events."""
+    from PIL import Image
+
+    viewer.show(0, 30)
+    x, y = viewer.point(15_000_000, viewer.lane_y("python (main)"))
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.down()
+    for step in range(1, 13):
+        viewer.page.mouse.move(x - 37 * step, y)
+        image = Image.open(io.BytesIO(viewer.page.screenshot(clip=viewer.over))).convert("RGB")
+        row = [image.getpixel((i, round(viewer.lane_y("python (main)")) + 6)) for i in range(10, image.width - 10)]
+        white = sum(pixel == (255, 255, 255) for pixel in row) / len(row)
+        assert 0.05 < white < 0.2  # a tenth of each step is free
+    viewer.page.mouse.up()
+
+
+# ---- moving -------------------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_scrolls_the_page_until_the_timeline_is_used(viewer: Viewer) -> None:
+    before = viewer.settle()
+    x, y = viewer.point(20_000_000, 100)
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.wheel(0, 100)
+    viewer.page.wait_for_function("() => scrollY > 50")
+    assert viewer.settle()["end"] == before["end"]
+    viewer.page.evaluate("() => scrollTo(0, 0)")
+    viewer.page.mouse.click(x, y)
+    for _ in range(5):
+        viewer.page.mouse.wheel(0, -100)
+    after = viewer.settle()
+    assert viewer.page.evaluate("() => scrollY") == 0
+    assert after["end"] - after["start"] < 0.4 * (before["end"] - before["start"])
+    # The time under the pointer stays there, to a pixel's rounding before and after.
+    assert viewer.point(20_000_000, 100)[0] == pytest.approx(x, abs=2)
+
+
+def test_ctrl_and_the_wheel_zoom_at_once(viewer: Viewer) -> None:
+    before = viewer.settle()
+    x, y = viewer.point(10_000_000, 100)
+    viewer.page.mouse.move(x, y)
+    viewer.page.keyboard.down("Control")
+    viewer.page.mouse.wheel(0, -100)
+    viewer.page.keyboard.up("Control")
+    after = viewer.settle()
+    assert after["perPx"] < 0.9 * before["perPx"]
+    assert viewer.point(10_000_000, 100)[0] == pytest.approx(x, abs=2)
+
+
+def test_dragging_pans_and_scrolls(viewer: Viewer) -> None:
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    before = viewer.show(10, 20)
+    box = viewer.over
+    x, y = box["x"] + 500, box["y"] + 150
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(x - 60, y - 20, steps=4)
+    viewer.page.mouse.move(x - 120, y - 40, steps=4)
+    viewer.page.mouse.up()
+    after = viewer.settle()
+    assert (after["left"] - before["left"]) / before["perPx"] == pytest.approx(120, abs=0.01)
+    assert after["perPx"] == before["perPx"]
+    assert after["scroll"] == 40
+    assert viewer.page.locator(".tl-details").is_hidden()  # a drag is no click
+
+
+def test_keys_move_only_while_the_timeline_has_the_focus(viewer: Viewer) -> None:
+    before = viewer.show(10, 20)
+    viewer.page.keyboard.press("w")
+    assert viewer.settle()["end"] == before["end"]
+    viewer.page.locator(".tfprof-tl").focus()
+    viewer.page.keyboard.press("w")
+    zoomed = viewer.settle()
+    assert zoomed["end"] - zoomed["start"] < 0.9 * (before["end"] - before["start"])
+    viewer.page.keyboard.press("s")
+    back = viewer.settle()
+    assert back["end"] - back["start"] == pytest.approx(before["end"] - before["start"])
+    viewer.page.keyboard.press("d")
+    assert viewer.settle()["start"] > back["start"]
+    viewer.page.keyboard.press("a")
+    assert viewer.settle()["start"] == pytest.approx(back["start"])
+    viewer.page.keyboard.press("z")
+    whole = viewer.settle()
+    assert whole["start"] < 0
+    assert whole["end"] > viewer.data.span_ps / 1000
+    for key, tool in (("1", "select"), ("3", "zoom"), ("4", "timing"), ("2", "pan")):
+        viewer.page.keyboard.press(key)
+        assert viewer.state()["tool"] == tool
+        assert (
+            viewer.page.locator(".tl-bar [role=radio][aria-checked=true]")
+            .get_attribute("title")
+            .lower()
+            .startswith(tool)
+        )
+    viewer.page.keyboard.press("?")
+    assert viewer.page.get_by_role("dialog").is_visible()
+    viewer.page.keyboard.press("Escape")
+    assert viewer.page.locator(".tl-help").is_hidden()
+
+
+def test_the_minimap_moves_the_window(viewer: Viewer) -> None:
+    viewer.show(0, 4)
+    mini = viewer.page.locator(".tl-mini").bounding_box()
+    span = viewer.data.span_ps / 1000
+    y = mini["y"] + 15
+    viewer.page.mouse.move(mini["x"] + mini["width"] * 0.5, y)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(mini["x"] + mini["width"] * 0.75, y, steps=5)
+    viewer.page.mouse.up()
+    state = viewer.settle()
+    assert state["start"] == pytest.approx(0.5 * span, abs=span / 200)
+    assert state["end"] == pytest.approx(0.75 * span, abs=span / 200)
+
+
+# ---- selecting ----------------------------------------------------------------------------------------------------
+
+
+def test_a_click_shows_an_events_details(viewer: Viewer) -> None:
+    viewer.show(3.0, 5.2)
+    x, y = viewer.point(4_400_000, viewer.lane_y("python (main)", 1))
+    viewer.page.mouse.click(x, y)
+    viewer.settle()
+    details = viewer.page.locator(".tl-details")
+    assert details.locator("h5").text_content() == "call"
+    shown = dict(zip(details.locator("dt").all_text_contents(), details.locator("dd").all_text_contents(), strict=True))
+    assert shown["Start"] == "4.050000 ms"
+    assert shown["Duration"] == "800.0 µs"
+    assert shown["Self time"] == "600.0 µs"
+    assert shown["Thread"] == "python"
+    assert shown["Step"] == "train 4"
+    viewer.page.keyboard.press("ArrowRight")
+    viewer.settle()
+    assert details.locator("dd").first.text_content() == "5.050000 ms"
+    viewer.page.keyboard.press("ArrowUp")
+    viewer.settle()
+    assert details.locator("h5").text_content() == "train"
+    viewer.page.keyboard.press("f")
+    state = viewer.settle()
+    assert state["start"] < 5_000_000 < 5_900_000 < state["end"] < 6_100_000
+    viewer.page.keyboard.press("Escape")
+    assert details.is_hidden()
+
+
+def test_self_times_are_those_of_the_trace(cpu_fit: Viewer) -> None:
+    cpu_fit.show(-1, 464)
+    found = cpu_fit.page.evaluate(
+        """() => { const t = document.querySelector('.tfprof-tl').timeline; const out = [];
+        t.tracks.forEach((track, index) => { if (track.kind !== 'host' || track.hidden) return;
+          const store = t.stores.get(false);
+          for (let lane = track.lane; lane < track.lane + track.lanes; lane++) {
+            for (let e = store.laneFirst[lane]; e < store.laneFirst[lane + 1]; e += 7) {
+              const fields = t.fields({ store, lane, event: e });
+              const self = fields.find(f => f.label === 'Self time') ?? fields.find(f => f.label === 'Duration');
+              out.push([track.hint, store.start[e], store.end[e] - store.start[e], self.value]);
+            } } }); return out; }"""
+    )
+    trace = cpu_fit.trace
+    line = np.array(trace.space.line_name, object)[trace.line]
+    truth: dict[tuple, set[int]] = {}
+    for key in zip(line, trace.start_ps // 1000, trace.duration_ps // 1000, trace.self_ps, strict=True):
+        truth.setdefault(key[:3], set()).add(int(key[3]))
+    scale = {"ns": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12}
+    assert len(found) > 10_000
+    for hint, start, duration, text in found:
+        number, _, unit = text.partition(" ")
+        self_ps = float(number) * scale.get(unit, 1)
+        assert any(abs(self_ps - value) <= 6e-4 * value + 500 for value in truth[(hint, start, duration)]), (
+            hint,
+            start,
+            text,
+        )
+
+
+def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
+    viewer.show(0, 10)
+    viewer.page.locator(".tfprof-tl").focus()
+    viewer.page.keyboard.press("1")
+    x0, y0 = viewer.point(2_000_000, viewer.lane_y("tf_Compute #1") - 3)
+    x1, y1 = viewer.point(5_000_000, viewer.lane_y("tf_Compute #2") + 3)
+    viewer.page.mouse.move(x0, y0)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(x1, y1, steps=5)
+    viewer.page.mouse.up()
+    viewer.settle()
+    rows = [row.split("\t") for row in viewer.page.locator(".tl-details tbody").inner_text().splitlines()]
+    events = pd.concat([viewer.events("tf_Compute #1", 0), viewer.events("tf_Compute #2", 0)])
+    box = viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.summaryOf")
+    assert (box["start"], box["end"]) == (pytest.approx(2e6, abs=2e4), pytest.approx(5e6, abs=2e4))
+    events = events[(events["end"] >= box["start"]) & (events["start"] <= box["end"])]
+    count = events.groupby("name").size()
+    assert {row[0]: int(row[1].replace(",", "")) for row in rows} == count.to_dict()
+    total = events.assign(d=events["end"] - events["start"]).groupby("name")["d"]
+    for row in rows:
+        assert float(row[2].split()[0]) == pytest.approx(total.sum()[row[0]] / 1e6, rel=1e-3)
+        assert float(row[5].split()[0]) == pytest.approx(total.min()[row[0]] / 1e3, rel=1e-3)
+
+
+def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
+    viewer.show(3.0, 5.2)
+    viewer.page.locator(".tfprof-tl").focus()
+    viewer.page.keyboard.press("4")
+    y = viewer.lane_y("python (main)", 0)
+    (x0, y0), (x1, _) = viewer.point(4_000_000, y), viewer.point(4_900_000, y)
+    viewer.page.mouse.move(x0 + 4, y0)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(x1 - 3, y0, steps=6)
+    viewer.page.mouse.up()
+    assert viewer.settle()["ranges"] == [{"start": 4_000_000, "end": 4_900_000}]
+    assert viewer.page.locator(".tl-range span").text_content() == "900.0 µs"
+    viewer.page.keyboard.press("Escape")
+    assert viewer.settle()["ranges"] == []
+
+
+def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
+    cpu_fit.show(-1, 464)
+    trace = cpu_fit.trace
+    name = pd.Series(np.array(trace.space.meta_name, object)[trace.meta])
+    duration_ms = trace.duration_ps / 1e9
+    for text, regex in (
+        ("matmul", False),
+        ("ThreadpoolListener", False),
+        (r"^Iterator::.*Shuffle$", True),
+        ("no such", False),
+    ):
+        cpu_fit.page.evaluate("([t, r]) => document.querySelector('.tfprof-tl').timeline.search(t, r)", [text, regex])
+        said = cpu_fit.page.locator(".tl-hits").text_content()
+        hit = name.str.contains(text, case=False, regex=regex).to_numpy()
+        if not hit.any():
+            assert said == "no hits"
+            continue
+        count, _, total = said.partition(" hits · ")
+        assert int(count.replace(",", "")) == hit.sum()
+        number, _, unit = total.partition(" ")
+        assert float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3}.get(unit, 1) == pytest.approx(
+            duration_ms[hit].sum(), rel=1e-3
+        )
+    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.search('', false)")
+
+
+def test_search_by_keys(viewer: Viewer) -> None:
+    viewer.show(0, 2)
+    viewer.page.locator(".tfprof-tl").focus()
+    viewer.page.keyboard.press("/")
+    viewer.page.keyboard.type("img src")
+    viewer.page.wait_for_function("() => document.querySelector('.tl-hits').textContent.startsWith('1 hit')")
+    viewer.page.keyboard.press("Enter")
+    state = viewer.settle()
+    assert viewer.page.locator(".tl-details h5").text_content() == HOSTILE
+    assert state["start"] < 41_000_000 < state["end"]
+    viewer.page.keyboard.press("Escape")
+    assert viewer.page.locator(".tl-hits").text_content() == ""
+    viewer.page.keyboard.press("/")
+    viewer.page.locator(".tl-search button").first.click()
+    viewer.page.locator(".tl-search input").fill("(")
+    assert viewer.page.locator(".tl-search input").get_attribute("aria-invalid") == "true"
+
+
+# ---- tracks -------------------------------------------------------------------------------------------------------
+
+
+def labels(viewer: Viewer) -> list[str]:
+    return [text.lstrip("▶") for text in viewer.page.locator(".tl-label").all_text_contents()]
+
+
+def test_sections_and_tracks_fold_and_stay_in_sight(viewer: Viewer) -> None:
+    viewer.show(0, 45)
+    assert labels(viewer)[:4] == ["Steps", "Host Threads", "python (main)", "tf_Compute #1"]
+    python = viewer.page.locator(".tl-track button", has_text="python")
+    tall = viewer.page.locator(".tl-label", has_text="python").bounding_box()["height"]
+    python.click()
+    viewer.settle()
+    assert python.get_attribute("aria-expanded") == "false"
+    assert viewer.page.locator(".tl-label", has_text="python").bounding_box()["height"] < tall
+    section = viewer.page.locator(".tl-section button")
+    section.click()
+    viewer.settle()
+    assert labels(viewer) == ["Steps", "Host Threads"]
+    # What is folded is still drawn, as thin strips.
+    assert {track for track, _ in viewer.page.evaluate(_DRAWN)["lanes"]} >= {"python (main)", "tf_Compute #8"}
+    section.press("Enter")
+    viewer.settle()
+    assert len(labels(viewer)) > 4
+
+
+def test_bookkeeping_is_folded_away_with_a_count_and_a_switch(viewer: Viewer) -> None:
+    switch = viewer.page.get_by_label("Thread-pool bookkeeping (3,200 events)")
+    assert not switch.is_checked()
+    assert not any("bookkeeping" in label for label in labels(viewer))
+    switch.check()
+    viewer.settle()
+    assert "tf_Compute #1 · pool bookkeeping" in labels(viewer)
+    drawn = pd.DataFrame(viewer.page.evaluate(_DRAWN)["bars"])
+    assert (drawn[0] == "tf_Compute #1 · pool bookkeeping").any()
+    switch.uncheck()
+    viewer.settle()
+    assert not any("bookkeeping" in label for label in labels(viewer))
+
+
+def test_tracks_scroll_by_the_wheel_over_their_labels(viewer: Viewer) -> None:
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    viewer.settle()
+    box = viewer.page.locator(".tl-gutter").bounding_box()
+    viewer.page.mouse.move(box["x"] + 40, box["y"] + 100)
+    viewer.page.mouse.wheel(0, 60)
+    assert viewer.settle()["scroll"] == 60
+    assert viewer.page.evaluate("() => scrollY") == 0
+
+
+# ---- the page -----------------------------------------------------------------------------------------------------
+
+
+def test_it_follows_the_page_from_light_to_dark(viewer: Viewer) -> None:
+    from PIL import Image
+
+    def corner() -> tuple[int, int, int]:
+        viewer.settle()
+        box = viewer.over
+        clip = {
+            "x": box["x"] + box["width"] - 4,
+            "y": box["y"] + viewer.lane_y("python (main)"),
+            "width": 2,
+            "height": 2,
+        }
+        return Image.open(io.BytesIO(viewer.page.screenshot(clip=clip))).convert("RGB").getpixel((0, 0))
+
+    viewer.show(0, 45)
+    assert corner() == (255, 255, 255)
+    viewer.page.evaluate("() => document.documentElement.setAttribute('data-theme', 'dark')")
+    viewer.page.wait_for_function("() => document.querySelector('.tfprof-tl').hasAttribute('data-dark')")
+    assert sum(corner()) < 120
+
+
+def test_it_can_be_read_without_seeing(viewer: Viewer) -> None:
+    root = viewer.page.locator(".tfprof-tl")
+    assert root.get_attribute("tabindex") == "0"
+    assert "timeline" in root.get_attribute("aria-label").lower()
+    summary = viewer.page.locator(f"#{root.get_attribute('aria-describedby')}").text_content()
+    assert "events on 9 tracks" in summary
+    assert "40 steps" in summary
+
+
+def test_the_range_is_shared_with_python(viewer: Viewer) -> None:
+    viewer.page.evaluate(
+        """() => { const { model } = document.querySelector('.tfprof-tl').timeline.ctx;
+        globalThis.told = []; model.on('change:range_ms', () => globalThis.told.push(model.get('range_ms')));
+        model.set('range_ms', [10, 12]); model.save_changes(); }"""
+    )
+    state = viewer.settle()
+    assert (state["start"], state["end"]) == (pytest.approx(10_000_000), pytest.approx(12_000_000))
+    viewer.show(20, 25)
+    viewer.page.wait_for_function("() => globalThis.told.length > 1")
+    assert viewer.page.evaluate("() => globalThis.told.at(-1)") == [pytest.approx(20), pytest.approx(25)]
