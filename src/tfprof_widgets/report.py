@@ -252,6 +252,7 @@ class Report:
         from . import __version__
         from .display.payload import Payload
         from .views.kernels import kernels_tab
+        from .views.memory import memory_tab
         from .views.op_stats import op_stats_tab
         from .views.overview import overview_tab
 
@@ -265,6 +266,11 @@ class Report:
                 "kernels",
                 "GPU kernels",
                 lambda: kernels_tab(payload, self.kernels, self.ops, self._colors, has_gpu=self._has_gpu),
+            ),
+            (
+                "memory",
+                "Memory",
+                lambda: memory_tab(payload, self.memory, self.memory_summary, self.memory_peak, self.steps),
             ),
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))

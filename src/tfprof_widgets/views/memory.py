@@ -1,0 +1,367 @@
+"""The Memory tab: how much each allocator holds over time, and what it held at the peak."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from bokeh.models import (
+    BasicTickFormatter,
+    ColumnDataSource,
+    Line,
+    LinearAxis,
+    NumeralTickFormatter,
+    Range1d,
+    Scatter,
+    Span,
+    Step,
+    Text,
+    VAreaStep,
+    VStrip,
+)
+
+from . import spec
+from .spec import count, fact, ms, percent
+from .template import Template
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+_HEAP, _STACK, _FRAGMENTATION, _PEAK = "#2083d1", "#52c4f9", "#d88112", "#c8202b"
+_LINE = "#808890"
+_MIB = 2.0**20
+_UNITS = (("GiB", 2.0**30), ("MiB", _MIB), ("KiB", 2.0**10))
+# Points of one chart, and of all charts of a report together (but so many of each at least).
+_MOST_POINTS, _MOST_POINTS_IN_ALL, _LEAST_POINTS = 4000, 16_000, 100
+# More steps than these can't be seen as bands.
+_MOST_BANDS = 120
+# The capacity is drawn where the peak takes more than this share of it; below, the chart would be flat.
+_NEAR_CAPACITY = 0.4
+# Where the use varies by less than this share of the peak, the axis doesn't start at 0.
+_FLAT = 0.1
+_EMPTY = (
+    "No allocation was recorded in this capture, so there is no memory profile. Memory events need a host tracer level of 2 or more "
+    "(--host-level 2), and allocators of TensorFlow that work while the profiler runs."
+)
+
+
+def memory_tab(
+    payload: spec.Tables, memory: pd.DataFrame, summary: pd.DataFrame, peak: pd.DataFrame, steps: pd.DataFrame
+) -> spec.Tab:
+    """Return the Memory tab.
+
+    Parameters
+    ----------
+    payload : Payload
+        Gets the table ``memory_peak``: what each allocator held at its peak, told apart by the column ``place``.
+    memory, summary, peak : DataFrame
+        ``report.memory``, ``report.memory_summary`` and ``report.memory_peak``; with several hosts each has a column ``host``.
+    steps : DataFrame
+        ``report.steps``, to be seen behind the charts.
+    """
+    if memory.empty:
+        return spec.tab("memory", "Memory", [spec.text(_EMPTY, "info")])
+    several = "host" in memory
+    by = ["host", "allocator"] if several else ["allocator"]
+    rows_of = memory.groupby(by, sort=False, observed=True).indices
+    most = max(_LEAST_POINTS, min(_MOST_POINTS, _MOST_POINTS_IN_ALL // len(summary)))
+    steps_of = dict(iter(steps.groupby("host", sort=False)))
+    hosts: dict[str, dict[str, tuple[str, list[spec.Item]]]] = {}
+    place: dict[Any, int] = {}
+    for number, (_, allocator) in enumerate(summary.iterrows()):
+        key = tuple(allocator[by]) if several else allocator["allocator"]
+        place[key] = number
+        host = str(allocator["host"]) if several else ""
+        name = str(allocator["allocator"])
+        mine = steps_of.get(host) if several else steps
+        items = [_summary(allocator), _timeline(memory.iloc[rows_of[key]], allocator, mine, most), _breakdown(number)]
+        hosts.setdefault(host, {})[f"memory-{number}"] = (f"{name} ({size(allocator['peak_bytes'])})", items)
+    keys = peak[by].itertuples(index=False, name=None) if several else peak["allocator"]
+    payload.add_table("memory_peak", _peak_table(peak, [place[key] for key in keys]))
+    cases = {host: _allocators(number, of_host) for number, (host, of_host) in enumerate(hosts.items())}
+    if not several:
+        return spec.tab("memory", "Memory", cases[""])
+    named = {f"host-{i}": (host, items) for i, (host, items) in enumerate(cases.items())}
+    return spec.tab("memory", "Memory", [spec.switch("memory_host", "Host", named)])
+
+
+def size(n_bytes: float) -> str:
+    """Return an amount of memory as people read it."""
+    unit, scale = _unit(n_bytes)
+    return f"{n_bytes:,.0f} B" if not unit else f"{n_bytes / scale:,.{_digits(n_bytes / scale)}f} {unit}"
+
+
+def _unit(n_bytes: float) -> tuple[str, float]:
+    return next(((unit, scale) for unit, scale in _UNITS if n_bytes >= scale), ("", 1.0))
+
+
+def _digits(value: float) -> int:
+    return 0 if value >= 1000 else 1 if value >= 100 else 2
+
+
+def _allocators(number: int, cases: Mapping[str, tuple[str, list[spec.Item]]]) -> list[spec.Item]:
+    if len(cases) == 1:
+        ((label, items),) = cases.values()
+        return [
+            spec.text(f"Memory: {label.rpartition(' (')[0]}, the only allocator of which the profiler saw events."),
+            *items,
+        ]
+    return [spec.switch(f"memory_allocator_{number}", "Memory (peak)", cases)]
+
+
+# ---- summary ------------------------------------------------------------------------------------------------
+
+
+def _summary(allocator: pd.Series[Any]) -> spec.Item:
+    capacity, peak = float(allocator["capacity_bytes"]), float(allocator["peak_bytes"])
+    of_capacity = f" ({percent(100 * peak / capacity)} of it)" if capacity > 0 else ""
+    lifetime = "As far back as the allocator keeps it"
+    rows = [
+        fact("Allocations", f"{allocator['allocations']:,}"),
+        fact("Deallocations", f"{allocator['deallocations']:,}"),
+        fact("Memory capacity", size(capacity), hint="In use and free, as the allocator reports it"),
+        fact("Peak since the program began", size(float(allocator["lifetime_peak_bytes"])), hint=lifetime),
+        fact("Peak in this capture", f"{size(peak)}{of_capacity}"),
+        fact("Time of the peak", ms(float(allocator["peak_time_ms"])), hint="Since the start of the trace"),
+    ]
+    return spec.facts("", rows)
+
+
+def _at_peak(allocator: pd.Series[Any], *, stack: bool, fragmentation: bool) -> spec.Item:
+    """What there was at the peak: the chart's legend."""
+    pieces = "Share of the free memory that is in pieces too small for the largest block that would fit in it"
+    share = percent(100 * float(allocator["fragmentation"])) if fragmentation else "not reported"
+    rows = [
+        fact("Heap allocation", size(float(allocator["heap_bytes"])), color=_HEAP),
+        fact("Stack reservation", size(float(allocator["stack_bytes"])), color=_STACK if stack else ""),
+        fact("Free memory", size(float(allocator["free_bytes"]))),
+        fact("Fragmentation", share, color=_FRAGMENTATION if fragmentation else "", hint=pieces),
+    ]
+    return spec.facts("At the peak", rows)
+
+
+# ---- timeline -----------------------------------------------------------------------------------------------
+
+
+class _Points(NamedTuple):
+    """What is drawn of an allocator's events."""
+
+    time_ms: NDArray[np.float64]
+    heap: NDArray[np.float64]
+    stack: NDArray[np.float64]
+    free: NDArray[np.float64]
+    fragmentation: NDArray[np.float64]
+
+
+def thinned(time_ms: NDArray[np.float64], in_use: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Return which events to draw: at most ``most``, the first, the last, and of each bucket of time the least and the most in use.
+
+    Parameters
+    ----------
+    time_ms, in_use : arrays (N)
+        In time order.
+    most : int
+        At least 4.
+    """
+    n = len(time_ms)
+    if n <= most:
+        return np.arange(n)
+    buckets = (most - 2) // 2
+    span = float(time_ms[-1] - time_ms[0]) or 1.0
+    bucket = np.minimum((buckets * (time_ms - time_ms[0]) / span).astype(np.int64), buckets - 1)
+    order = np.lexsort((in_use, bucket))
+    first = np.flatnonzero(np.diff(bucket[order], prepend=-1))
+    last = np.append(first[1:], n) - 1
+    return np.unique(np.concatenate([[0, n - 1], order[first], order[last]]))
+
+
+def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame | None, most: int) -> spec.Item:
+    in_use = rows["in_use_bytes"].to_numpy()
+    drawn = thinned(rows["time_ms"].to_numpy(), in_use, most)
+    unit, scale = _unit(float(allocator["peak_bytes"]))
+    shown = rows.iloc[drawn]
+    heap, stack, free = (shown[f"{name}_bytes"].to_numpy(float) / scale for name in ("heap", "stack", "free"))
+    points = _Points(shown["time_ms"].to_numpy(float), heap, stack, free, 100 * shown["fragmentation"].to_numpy(float))
+    has_stack = bool((rows["stack_bytes"] > 0).any())
+    has_fragmentation = bool(rows["fragmentation"].notna().any())
+
+    capacity, peak = float(allocator["capacity_bytes"]), float(allocator["peak_bytes"])
+    low, high, least = 0.0, 1.15 * peak, float(in_use.min())
+    near = capacity > 0 and peak >= _NEAR_CAPACITY * capacity
+    if near:
+        high = 1.05 * capacity
+    elif peak - least < _FLAT * peak:
+        low, high = least - 0.3 * (peak - least or peak), peak + 0.4 * (peak - least or peak)
+    low, high = max(low, 0.0) / scale, (high or 1.0) / scale
+    start, end = float(points.time_ms[0]), float(points.time_ms[-1])
+    room = 0.01 * (end - start) or 0.5
+    ends = start - room, end + room
+    bands, steps_note = _bands(steps, ends)
+    peak_ms = float(allocator["peak_time_ms"])
+    late = peak_ms > (start + end) / 2
+
+    number = {"type": "value", "value": low}
+    figure = _chart(unit or "B", has_stack, has_fragmentation).fill(
+        {
+            "points": {
+                "time": points.time_ms,
+                "heap": points.heap,
+                **({"stack": points.stack, "in_use": points.heap + points.stack} if has_stack else {}),
+                "free": points.free,
+                **({"fragmentation": points.fragmentation} if has_fragmentation else {}),
+            },
+            "bands": {"from": bands[0], "to": bands[1]},
+            "peak": {
+                "x": [peak_ms],
+                "y": [peak / scale],
+                "words": [f"peak: {size(peak)} at {ms(peak_ms)}"],
+                "align": ["right" if late else "left"],
+                "x_offset": [-8 if late else 8],
+            },
+        },
+        {
+            "time": {"start": ends[0], "end": ends[1]},
+            "size": {"start": low, "end": high},
+            "capacity": {"location": capacity / scale, "visible": near},
+            "heap": {"y1": number},
+        },
+    )
+    notes = []
+    if len(drawn) < len(rows):
+        words = "each stretch of time keeps its least and its most, so no peak is lost"
+        notes.append(f"{len(drawn):,} of {count(len(rows), 'point')} drawn: {words}.")
+    if near:
+        notes.append("Dashed: the capacity.")
+    elif low > 0:
+        notes.append(f"The axis starts at {size(low * scale)}.")
+    notes += [steps_note] if steps_note else []
+    parts = ["heap", *(["stack"] if has_stack else [])]
+    title = f"Memory in use ({' and '.join(parts)})" + (" and fragmentation" if has_fragmentation else "")
+    alt = (
+        f"{title} from {ms(start)} to {ms(end)}: between {size(least)} and {size(peak)}, the peak at {ms(peak_ms)}, "
+        f"of {size(capacity)}."
+    )
+    item = {"kind": "figure", "title": title, "figure": figure, "alt": alt, "note": " ".join(notes)}
+    return spec.row([item, _at_peak(allocator, stack=has_stack, fragmentation=has_fragmentation)], weights=[2.4, 0.9])
+
+
+def _bands(steps: pd.DataFrame | None, ends: tuple[float, float]) -> tuple[tuple[list[float], list[float]], str]:
+    """Every other step of the shown time, as start and end, and what to say about them."""
+    if steps is None or steps.empty:
+        return ([], []), ""
+    spans = steps.groupby("step")
+    start = spans["start_ms"].min().to_numpy(float)
+    end = (steps["start_ms"] + steps["duration_ms"]).groupby(steps["step"]).max().to_numpy(float)
+    seen = (end > ends[0]) & (start < ends[1])
+    start, end = np.clip(start[seen], *ends), np.clip(end[seen], *ends)
+    if not len(start):
+        return ([], []), ""
+    if len(start) > _MOST_BANDS:
+        return ([], []), f"{count(len(start), 'step')} ran in this time, too many to be marked."
+    words = "Band: the step." if len(start) == 1 else f"Bands: every other one of {count(len(start), 'step')}."
+    return (start[::2].tolist(), end[::2].tolist()), words
+
+
+@cache
+def _chart(unit: str, stack: bool, fragmentation: bool) -> Template:
+    columns = [
+        "time",
+        "heap",
+        *(["stack", "in_use"] if stack else []),
+        "free",
+        *(["fragmentation"] if fragmentation else []),
+    ]
+    points = ColumnDataSource({name: [] for name in columns}, name="points")
+    p = spec.plot(
+        230, (0, 1), (0, 1), x_label="Time since the start of the trace (ms)", y_label=f"Memory in use ({unit})"
+    )
+    p.x_range.name, p.y_range.name = "time", "size"
+    p.xgrid.visible = False
+    p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    p.xaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    band = VStrip(x0="from", x1="to", fill_color=_LINE, fill_alpha=0.16, line_color=None)
+    spec.draw(p, ColumnDataSource({"from": [], "to": []}, name="bands"), band)
+    top = "in_use" if stack else "heap"
+    heap = VAreaStep(x="time", y1=0, y2="heap", step_mode="after", fill_color=_HEAP, fill_alpha=0.75, name="heap")
+    spec.draw(p, points, heap)
+    if stack:
+        spec.draw(p, points, VAreaStep(x="time", y1="heap", y2="in_use", step_mode="after", fill_color=_STACK))
+    spec.draw(p, points, Step(x="time", y=top, mode="after", line_color=_HEAP, line_width=1))
+    tooltips = [("Time", "@time{0,0.000} ms"), ("Heap", f"@heap{{0,0.000}} {unit}")]
+    if stack:
+        tooltips += [("Stack", f"@stack{{0,0.000}} {unit}"), ("In use", f"@in_use{{0,0.000}} {unit}")]
+    tooltips.append(("Free", f"@free{{0,0.000}} {unit}"))
+    if fragmentation:
+        p.extra_y_ranges = {"percent": Range1d(0, 100)}
+        axis = LinearAxis(
+            y_range_name="percent",
+            axis_label="Fragmentation (%)",
+            formatter=BasicTickFormatter(),
+            minor_tick_line_color=None,
+        )
+        p.add_layout(axis, "right")
+        line = Step(
+            x="time", y="fragmentation", mode="after", line_color=_FRAGMENTATION, line_width=1.5, line_dash=[5, 2]
+        )
+        spec.draw(p, points, line, y_range_name="percent")
+        tooltips.append(("Fragmentation", "@fragmentation{0.0} %"))
+    p.add_layout(
+        Span(location=0, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1, name="capacity")
+    )
+    peak = ColumnDataSource({name: [] for name in ("x", "y", "words", "align", "x_offset")}, name="peak")
+    spec.draw(p, peak, Scatter(x="x", y="y", marker="inverted_triangle", size=9, fill_color=_PEAK, line_color="white"))
+    label = Text(
+        x="x",
+        y="y",
+        text="words",
+        text_align="align",
+        text_baseline="bottom",
+        x_offset="x_offset",
+        y_offset=-2,
+        text_font_size="11px",
+    )
+    spec.draw(p, peak, label)
+    # A line that isn't seen is hit all along, which steps and areas are not.
+    hit = spec.draw(p, points, Line(x="time", y=top, line_alpha=0))
+    spec.hover(p, [hit], tooltips, mode="vline", line_policy="prev", point_policy="follow_mouse")
+    return Template(p)
+
+
+# ---- breakdown ----------------------------------------------------------------------------------------------
+
+
+def _peak_table(peak: pd.DataFrame, place: list[int]) -> pd.DataFrame:
+    table = peak.drop(columns=["host", "allocator"], errors="ignore").reset_index(drop=True)
+    for name in ("bytes", "requested_bytes", "total_bytes"):
+        table[name.replace("bytes", "size_mib")] = table.pop(name) / _MIB
+    table.insert(0, "place", place)
+    of_place = table.groupby("place")["total_size_mib"].transform("sum")
+    table["share_pct"] = 100 * table["total_size_mib"] / of_place.where(of_place > 0, 1)
+    return table
+
+
+def _breakdown(place: int) -> spec.Item:
+    columns = [
+        spec.column("op_name", "Op name", "text", min_width=240),
+        spec.column("size_mib", "Allocation size", "number", digits=3, unit="MiB", width=104),
+        spec.column("requested_size_mib", "Requested size", "number", digits=3, unit="MiB", width=104),
+        spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
+        spec.column("total_size_mib", "Total size", "number", digits=3, unit="MiB", width=104),
+        spec.column("share_pct", "Share of the peak", "percent", digits=1, width=92),
+        spec.column("region_type", "Region type", "text", width=96),
+        spec.column("data_type", "Data type", "text", width=88),
+        spec.column("shape", "Shape", "text", min_width=120),
+    ]
+    return spec.table(
+        "Allocations at the peak",
+        "memory_peak",
+        columns,
+        sort=("total_size_mib", "desc"),
+        csv="memory_at_peak.csv",
+        filter=True,
+        where={"field": "place", "equals": place},
+    )
