@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from generate import cpu_fit_capture
+from generate import Space, cpu_fit_capture
 from generate.input_pipeline import input_pipeline_capture
 from oracle import CAPTURES, frame, properties, xprof
 from tfprof_widgets.analysis.events import Trace
@@ -117,11 +117,13 @@ def test_a_healthy_run_is_not_potentially_input_bound_because_of_some_python(cap
 @pytest.mark.parametrize(
     "space",
     [
+        cpu_fit_capture(epochs=2, batches=8, validation_batches=3),
+        cpu_fit_capture(epochs=1, batches=10, marks="train", slow_input_us=2000),
         input_pipeline_capture(15, source_us=3000).space,
         input_pipeline_capture(15, map_us=3000, parallelism=3).space,
         input_pipeline_capture(15, source_us=10, map_us=20, step_us=2000, source="TextLine").space,
     ],
-    ids=["source", "map", "neither"],
+    ids=["fit", "slow", "source", "map", "neither"],
 )
 def test_input_ops_of_generated_profiles_are_xprofs(space):
     tables = xprof(space.bytes(), "input_pipeline_analyzer")
@@ -136,11 +138,14 @@ def test_an_op_that_ends_together_with_the_one_around_it_is_kept(capture, xprof_
     mine, theirs = analyse(capture("macos_old")).input_ops, theirs_of(xprof_of("macos_old", "input_pipeline_analyzer"))
     lost = sorted(set(mine["name"]) - set(theirs["name"]))
     assert [name.rpartition("::")[2] for name in lost] == ["Zip", "Concatenate"]
-    data = cpu_fit_capture(epochs=1, batches=4).bytes()
-    mine, theirs = analyse(data).input_ops, theirs_of(xprof(data, "input_pipeline_analyzer"))
-    lost = sorted(set(mine["name"]) - set(theirs["name"]))
-    assert [name.rpartition("::")[2] for name in lost] == ["Prefetch", "TensorSlice"]
-    assert (mine.set_index("name").loc[lost, "count"] == [4, 64]).all()
+    space = Space("worker-0")
+    line = space.plane("/host:CPU").line("background", id=1)
+    line.event("Iterator::Root", 0, 100, id=1)
+    line.event("Iterator::Root::Prefetch", 10, 90, id=2, parent_id=1)
+    tables = xprof(space.bytes(), "input_pipeline_analyzer")
+    assert theirs_of(tables)["name"].tolist() == ["Iterator::Root"]
+    mine = analyse(space.bytes()).input_ops.set_index("name")["self_time_ms"]
+    assert mine.to_dict() == pytest.approx({"Iterator::Root": 0.01, "Iterator::Root::Prefetch": 0.09})
 
 
 def test_the_work_of_map_functions_is_shown_beside_what_xprof_counts(capture):

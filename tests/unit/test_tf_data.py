@@ -290,6 +290,21 @@ def test_iterators_that_get_the_ids_of_earlier_ones_stay_apart():
     )
 
 
+def test_elements_whose_numbers_start_again_belong_to_the_call_that_took_them():
+    # Old TensorFlow counts elements from 0 for each iterator; the second one has the first one's address.
+    space, (thread, background) = host_lines("get_next", "background")
+    for epoch in (0, 1000):
+        for n in range(4):
+            background.event("PrefetchProduce", epoch + n * 100, 60 + n, element_id=n)
+            background.event("Iterator::Model::Prefetch::Range", epoch + n * 100, 60 + n, id=3, parent_id=2)
+            thread.event("Iterator::Model", epoch + n * 100, 70, id=1)
+            thread.event("Iterator::Model::Prefetch", epoch + n * 100, 70, id=2, parent_id=1)
+            thread.event("PrefetchConsume", epoch + n * 100 + 69, 1, element_id=n)
+    result = analyse(space, steps=False)
+    assert result.calls["bottleneck"].str.endswith("Range").all()
+    assert result.calls["bottleneck_ms"].tolist() == pytest.approx([0.060, 0.061, 0.062, 0.063] * 2)
+
+
 def datasets_made_in_a_loop(count: int, passes: int = 1) -> TfData:
     space, (thread,) = host_lines("background")
     for n in range(count * passes):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from .nesting import nearest
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _PRODUCE = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)(Produce|InitializeInput)")
 _CONSUME = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)Consume")
 _CAPTURED = "InstantiatedCapturedFunction::"
-_OTHER, _ROOT, _ITERATOR, _PRODUCER, _CONSUMER, _FUNCTION = range(6)
+_OTHER, _ROOT, _ITERATOR, _PRODUCER, _CONSUMER, _FUNCTION, _EXECUTOR = range(7)
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # Stages whose result is made on other threads, or by another process; their names may have a version (ParallelMapV2).
 _ASYNCHRONOUS = re.compile(
@@ -96,9 +97,14 @@ def iterators(trace: Trace) -> Iterators:
     names = trace.space.meta_name
     sort = np.fromiter((_sort(n) for n in names), np.int8, len(names))
     sort[~trace.plane_is_host[trace.space.meta_plane]] = _OTHER
-    meta_is_iterator, meta_is_produce = (sort == _ROOT) | (sort == _ITERATOR), sort == _PRODUCER
-    event = np.flatnonzero(meta_is_iterator[trace.meta])
-    produce = np.flatnonzero(meta_is_produce[trace.meta])
+    sort = sort[trace.meta]
+    is_iterator = (sort == _ROOT) | (sort == _ITERATOR)
+    event = np.flatnonzero(is_iterator)
+    produce, consume = np.flatnonzero(sort == _PRODUCER), np.flatnonzero(sort == _CONSUMER)
+    captured, process = np.flatnonzero(sort == _FUNCTION), np.flatnonzero(sort == _EXECUTOR)
+    is_root = sort[event] == _ROOT
+    around_mask = is_iterator | (sort == _PRODUCER)
+    del sort
     meta = trace.meta[event]
 
     # Iterators have an id, the hash of a name and an address; what has none goes by its name.
@@ -108,15 +114,12 @@ def iterators(trace: Trace) -> Iterators:
     iterator_id = np.where(iterator_id == 0, meta, iterator_id)
 
     # On a thread: the iterator or the background producer around each event.
-    around_mask = (meta_is_iterator | meta_is_produce)[trace.meta]
     around = nearest(trace.parent, around_mask, event)
-    row_of = _Rows(event)
+    row_of = _Rows(event, len(trace))
     caller = row_of(around)
     made_by = np.where((around >= 0) & (caller < 0), around, -1)  # the producer, for what is made in the background
-    is_root = sort[meta] == _ROOT
     caller[is_root] = -1
-    consume = np.flatnonzero((sort == _CONSUMER)[trace.meta])
-    consumer = row_of(nearest(trace.parent, meta_is_iterator[trace.meta], consume))
+    consumer = row_of(nearest(trace.parent, is_iterator, consume))
     consume, consumer = consume[consumer >= 0], consumer[consumer >= 0]
     _link(trace, event, iterator_id, parent_id, made_by, consume, consumer, caller)
 
@@ -124,11 +127,10 @@ def iterators(trace: Trace) -> Iterators:
     iterator_meta = np.full(len(parent_iterator), -1, np.int64)
     iterator_meta[iterator] = meta
     iterator_stage, stage_name, stage_parent = _stages(names, iterator_meta, parent_iterator)
-    self_ps, inner_op, inner_owner = _op_self(trace, event)
-    captured = np.flatnonzero((sort == _FUNCTION)[trace.meta])
+    self_ps, inner_op, inner_owner = _op_self(trace, event, row_of)
     wait_ps = _waits(trace, event, meta, self_ps, inner_op, inner_owner, consume, consumer, captured, row_of)
     function_ps, python_ps, overhead_ps = _functions(
-        trace, stat_id, iterator, parent_iterator, event, made_by, produce, captured, around_mask, row_of
+        trace, stat_id, iterator, parent_iterator, event, made_by, produce, captured, process, around_mask, row_of
     )
     return Iterators(
         event, iterator, iterator_stage[iterator], self_ps, wait_ps, caller, is_root, parent_iterator, top_iterator,
@@ -156,7 +158,7 @@ def _sort(name: str) -> int:
         return _PRODUCER
     if name.endswith("Consume") and _CONSUME.fullmatch(name):
         return _CONSUMER
-    return _OTHER
+    return _EXECUTOR if name == "ExecutorState::Process" else _OTHER
 
 
 def _names_mask(trace: Trace, meta: NDArray[np.int32], rule: Callable[[str], bool]) -> NDArray[np.bool_]:
@@ -174,16 +176,14 @@ def _is_launch(trace: Trace, captured: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 class _Rows:
-    """Position of events among a few chosen ones; -1 for others."""
+    """Position of events among a few chosen ones; -1 for others (and for -1)."""
 
-    def __init__(self, chosen: NDArray[np.int64]) -> None:
-        self.chosen = chosen
+    def __init__(self, chosen: NDArray[np.int64], n_events: int) -> None:
+        self._row = np.full(n_events + 1, -1, np.int32)
+        self._row[chosen] = np.arange(len(chosen))
 
-    def __call__(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
-        if not len(self.chosen):
-            return np.full(len(events), -1, np.int64)
-        row = np.minimum(np.searchsorted(self.chosen, events), len(self.chosen) - 1)
-        return np.where(self.chosen[row] == events, row, -1)
+    def __call__(self, events: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        return self._row[events].astype(np.int64)
 
 
 def _values(stat: tuple[NDArray[np.int64], NDArray[np.int64]], events: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -222,7 +222,7 @@ def _identify(
     """
     n = len(event)
     has_parent = parent_id != 0
-    ids, code = np.unique(np.concatenate([iterator_id, parent_id[has_parent]]), return_inverse=True)
+    code, ids = pd.factorize(np.concatenate([iterator_id, parent_id[has_parent]]))
     own = code[:n]
     above = np.full(n, -1, np.int64)
     above[has_parent] = code[n:]
@@ -245,13 +245,13 @@ def _identify(
         guess[order] = near_top
         top = np.where(known, top, guess[outermost])
 
-    tops = np.unique(top)
+    tops = np.flatnonzero(np.bincount(top, minlength=len(ids)))
     where = np.searchsorted(tops, top)
     width = len(tops) + 1
     keys = np.concatenate(
         [own * width + where, (above * width + where)[has_parent], tops * width + np.arange(len(tops))]
     )
-    keys, instance = np.unique(keys, return_inverse=True)
+    instance, keys = pd.factorize(keys)
     iterator = instance[:n]
     parent_iterator = np.arange(len(keys))
     parent_iterator[iterator[has_parent]] = instance[n : n + np.count_nonzero(has_parent)]
@@ -294,18 +294,22 @@ def _stages(
     return stage, stage_name, stage_parent
 
 
-def _op_self(trace: Trace, event: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _op_self(
+    trace: Trace, event: NDArray[np.int64], row_of: _Rows
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Self time of iterator events among the ops of their thread; the ops directly inside them, and whose each is (row)."""
     duration = trace.duration_ps[event]
     if not len(event):
         return duration, event, event
-    is_op = trace.meta_is_op[trace.meta]
-    # Only lines with iterators can have ops inside iterators.
-    has_iterators = np.zeros(len(trace.space.line_plane), np.bool_)
-    has_iterators[trace.line[event]] = True
-    inside = np.flatnonzero(is_op & has_iterators[trace.line] & (trace.parent >= 0))
-    outer = nearest(trace.parent, is_op, inside)
-    row = _Rows(event)(outer)
+    # Only on lines with iterators can ops be inside iterators.
+    first = trace.space.line_first_event
+    lines = np.unique(trace.line[event])
+    here = np.concatenate([np.arange(first[i], first[i + 1]) for i in lines])
+    here = here[trace.meta_is_op[trace.meta[here]]]
+    is_op = np.zeros(len(trace), np.bool_)
+    is_op[here] = True
+    inside = here[trace.parent[here] >= 0]
+    row = row_of(nearest(trace.parent, is_op, inside))
     inside, row = inside[row >= 0], row[row >= 0]
     spent = np.zeros(len(event), np.int64)
     np.add.at(spent, row, trace.duration_ps[inside])
@@ -332,15 +336,18 @@ def _link(
     taken = _values(element_id, consume)
     wanted = _mix(parent_id[child], made)
     offered = _mix(iterator_id[consumer], taken)
-    # Counters start again with a new iterator at the same address, so a key may repeat: the first that ended later is right.
-    _, where = np.unique(np.concatenate([offered, wanted]), return_inverse=True)
-    times, rank = np.unique(
-        np.concatenate([_ends(trace, event[consumer]), trace.start_ps[event[child]]]), return_inverse=True
-    )
-    position = where.astype(np.int64) * len(times) + rank
-    offers, wants = position[: len(consume)], position[len(consume) :]
-    order = np.argsort(offers, kind="stable")
-    found = np.searchsorted(offers[order], wants)
+    order = np.argsort(offered, kind="stable")
+    offered = offered[order]
+    if (offered[1:] == offered[:-1]).any():
+        # Counters start again with a new iterator at the same address: the first that ended later is the right one.
+        key, end = np.unique(offered), _ends(trace, event[consumer[order]])
+        times = np.unique(end)
+        offers = np.searchsorted(key, offered) * len(times) + np.searchsorted(times, end)
+        inner = np.argsort(offers, kind="stable")
+        wants = np.searchsorted(key, wanted) * len(times) + np.searchsorted(times, trace.start_ps[event[child]])
+        order, found = order[inner], np.searchsorted(offers[inner], wants)
+    else:
+        found = np.searchsorted(offered, wanted)
     found_at = order[np.minimum(found, len(order) - 1)]
     same = (found < len(order)) & (iterator_id[consumer[found_at]] == parent_id[child]) & (taken[found_at] == made)
     caller[child[same]] = consumer[found_at[same]]
@@ -375,7 +382,7 @@ def _waits(
     wait = np.where(asynchronous, taken - trace.start_ps[event] - before, 0)
     # A stage that calls a function and needs its result waits as long as nothing else happens on the thread meanwhile.
     call = captured[~_is_launch(trace, captured)]
-    owner = row_of(trace.parent[call].astype(np.int64))
+    owner = row_of(trace.parent[call])
     call, owner = call[owner >= 0], owner[owner >= 0]
     if len(call):
         np.add.at(wait, owner, np.maximum(trace.self_ps[call], 0))
@@ -391,6 +398,7 @@ def _functions(
     made_by: NDArray[np.int64],
     produce: NDArray[np.int64],
     captured: NDArray[np.int64],
+    process: NDArray[np.int64],
     around_mask: NDArray[np.bool_],
     row_of: _Rows,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -399,16 +407,16 @@ def _functions(
     python = np.zeros(len(parent_iterator), np.int64)
     overhead = np.zeros(len(parent_iterator), np.int64)
     # A producer works for the iterator that reads from what is called in it.
-    producer_row = _Rows(produce)
+    producer_row = _Rows(produce, len(trace))
     worker = np.full(len(produce), -1, np.int64)
     made = np.flatnonzero(made_by >= 0)
     worker[producer_row(made_by[made])] = parent_iterator[iterator[made]]
     if len(produce):
-        inside = producer_row(trace.parent[event].astype(np.int64))
-        launched = captured[producer_row(trace.parent[captured].astype(np.int64)) >= 0]
+        inside = producer_row(trace.parent[event])
+        launched = captured[producer_row(trace.parent[captured]) >= 0]
         own = trace.duration_ps[produce].copy()
         np.subtract.at(own, inside[inside >= 0], trace.duration_ps[event[inside >= 0]])
-        np.subtract.at(own, producer_row(trace.parent[launched].astype(np.int64)), trace.duration_ps[launched])
+        np.subtract.at(own, producer_row(trace.parent[launched]), trace.duration_ps[launched])
         # One inside an iterator event is in that one's self time already.
         outside = (worker >= 0) & (nearest(trace.parent, around_mask, produce) < 0)
         np.add.at(overhead, worker[outside], np.maximum(own[outside], 0))
@@ -421,7 +429,6 @@ def _functions(
     of[row >= 0] = iterator[row[row >= 0]]
     call_id = _values(stat_id, captured)
     order = np.argsort(call_id, kind="stable")
-    process = trace.named("ExecutorState::Process")
     process_id = _values(stat_id, process)
     if len(process):
         at = order[np.minimum(np.searchsorted(call_id[order], process_id), len(order) - 1)]
@@ -445,7 +452,7 @@ def _functions(
     called = np.flatnonzero(is_python[trace.meta]) if is_python.any() else captured[:0]
     if len(called):
         by_index = np.argsort(work, kind="stable")
-        inside = _Rows(work[by_index])(nearest(trace.parent, mask, called))
+        inside = _Rows(work[by_index], len(trace))(nearest(trace.parent, mask, called))
         owner = np.where(inside >= 0, work_of[by_index][inside], -1)
         np.add.at(python, owner[owner >= 0], trace.duration_ps[called[owner >= 0]])
     return function, python, overhead
