@@ -99,7 +99,8 @@ def test_real_captures_equal_protobuf(capture, name):
     space, plain = check_against_protobuf(capture(name).read_bytes())
     for i in range(0, space.n_events, max(1, space.n_events // 500)):
         details, expected = space.stats.of(i), {n: v for n, _, v in plain.events[i][3]}
-        assert repr({k: text(v) if isinstance(v, bytes) else v for k, v in details.items()}) == repr(expected)
+        readable = {k: text(v) if isinstance(v, bytes) else v for k, v in details.items()}
+        assert repr(sorted(readable.items())) == repr(sorted(expected.items()))
 
 
 def test_largest_captures_equal_protobuf_in_number_and_times(capture):
@@ -176,8 +177,8 @@ def test_references_that_lead_nowhere_and_stats_without_a_name():
     stats = read(space.bytes()).stats
     _, codes, texts = stats.strings("lost")
     assert [texts[c] for c in codes] == [""]
-    assert stats.of(0) == {"good": "text", "lost": "unknown stat 99"}
-    assert stats.of(1) == {"unknown stat 77": 5}
+    assert stats.of(0) == {"good": "text", "lost": ""}
+    assert stats.of(1) == {"(unknown stat)": 5}
 
 
 def test_compressed_text_that_is_no_gzip_stays_as_it_is():

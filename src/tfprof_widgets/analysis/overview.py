@@ -193,12 +193,10 @@ def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
             return "No step was found in this capture."
         return f"No step was found; the op with the most self time is {busiest['name'].iloc[0]}."
     row = step_time.iloc[0]
-    mean = float(row["mean_ms"])
+    mean = float(row["mean_ms"])  # of at least one step: where none is steady, all of a kind are averaged
     shares = sorted(((100 * float(row[f"{c}_ms"]) / mean if mean else 0.0, c) for c in CATEGORIES), reverse=True)
-    parts = [f"{share:.0f} % {CATEGORY_LABELS[c].lower()}" for share, c in shares if share >= 1][:4]
-    name = {"train": "training step", "test": "test step", "predict": "prediction step"}.get(
-        row["kind"], f"“{row['kind']}” step"
-    )
+    parts = [f"{share:.0f} % {_IN_A_SENTENCE.get(c, CATEGORY_LABELS[c].lower())}" for share, c in shares if share >= 1][:4]
+    name = _STEP_IN_A_SENTENCE.get(row["kind"], f"“{row['kind']}” step")
     return f"A {name} takes {mean:.3g} ms on average: {', '.join(parts)}."
 
 

@@ -201,7 +201,7 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     metadata = planes.field("event_metadata")
     meta_of_plane = _offsets(metadata)
     entries = metadata.values
-    meta_id = _numbers(entries.field("key"))
+    meta_id = _numbers(entries.field("key")).copy()
     value = entries.field("value")
     meta_name = _texts(value.field("name"))
     meta_display_name = _texts(value.field("display_name"))
@@ -220,11 +220,11 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     meta_stat_offsets = np.pad(_offsets(value.field("stats")), (0, len(missing)), mode="edge")
     meta_stats = Stats(value.field("stats"), meta_stat_offsets, meta_of_plane, vocabulary)
 
-    timestamp_ns, origin_ns = _relative_timestamps(_numbers(lines.field("timestamp_ns")), notes)
+    timestamp_ns, origin_ns = _relative_timestamps(_numbers(lines.field("timestamp_ns")).copy(), notes)
     start_ps = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))
     offset = events.field("offset_ps")
     start_ps += _numbers(offset)
-    duration_ps = _numbers(events.field("duration_ps"))
+    duration_ps = _numbers(events.field("duration_ps")).copy()  # lets go of the decoded columns
     occurrences = events.field("num_occurrences")
 
     bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (start_ps > _LIMIT_PS) | (start_ps < -_LIMIT_PS)
@@ -241,17 +241,17 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
         name=name,
         size_bytes=size_bytes,
         plane_name=_texts(planes.field("name")),
-        plane_id=_numbers(planes.field("id")),
+        plane_id=_numbers(planes.field("id")).copy(),
         plane_stats=_plane_stats(planes.field("stats"), vocabulary),
         line_plane=line_plane,
-        line_id=_numbers(lines.field("id")),
+        line_id=_numbers(lines.field("id")).copy(),
         line_name=[shown or plain for shown, plain in zip(display, _texts(lines.field("name")), strict=True)],
         line_timestamp_ns=timestamp_ns,
         event_line=event_line,
         event_meta=event_meta,
         event_start_ps=start_ps,
         event_duration_ps=duration_ps,
-        event_occurrences=None if occurrences.null_count == n_events else _numbers(occurrences),
+        event_occurrences=None if occurrences.null_count == n_events else _numbers(occurrences).copy(),
         meta_plane=meta_plane,
         meta_id=meta_id,
         meta_name=meta_name,
@@ -271,7 +271,7 @@ def _offsets(lists: pa.ListArray) -> NDArray[np.int64]:
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64]:
-    """Arrow integers as int64, unset ones as 0; no copy where nothing is unset."""
+    """Arrow integers as int64, unset ones as 0; a view where nothing is unset: copy what is kept, or all decoded columns stay."""
     if column.null_count:
         column = column.fill_null(0)
     return np.asarray(column).view(np.int64)
@@ -310,12 +310,14 @@ def _metadata_rows(
 
 def lookup(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Position in ``keys`` of each wanted value, the last one if a key is repeated; -1 if absent."""
-    if not len(keys):
+    if not len(keys) or not len(wanted):
         return np.full(len(wanted), -1, np.int64)
     low, high = int(keys.min()), int(keys.max())
     if high - low < 4 * len(keys) + 1024:  # dense ids (the usual case): a direct table
         table = np.full(high - low + 2, -1, np.int64)
         table[keys - low] = np.arange(len(keys))
+        if low <= int(wanted.min()) and int(wanted.max()) <= high:
+            return table[wanted - low]
         inside = (wanted >= low) & (wanted <= high)
         return table[np.where(inside, wanted - low, high - low + 1)]
     order = np.argsort(keys, kind="stable")
