@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from bokeh.models import (
-    BasicTickFormatter,
     ColumnDataSource,
+    FixedTicker,
     Line,
     LinearAxis,
     NumeralTickFormatter,
@@ -41,8 +41,11 @@ _MOST_POINTS, _MOST_POINTS_IN_ALL, _LEAST_POINTS = 4000, 16_000, 100
 _MOST_BANDS = 120
 # The capacity is drawn where the peak takes more than this share of it; below, the chart would be flat.
 _NEAR_CAPACITY = 0.4
+# Fragmentation has the upper part of the chart to itself: its 0 is at this share of the height, 100 % just below the top.
+_ABOVE, _BELOW = 0.76, 0.72
 # Where the use varies by less than this share of the peak, the axis doesn't start at 0.
 _FLAT = 0.1
+_NO_OP = "(no op named)"
 _EMPTY = (
     "No allocation was recorded in this capture, so there is no memory profile. Memory events need a host tracer level of 2 or more "
     "(--host-level 2), and allocators of TensorFlow that work while the profiler runs."
@@ -134,7 +137,8 @@ def _summary(allocator: pd.Series[Any]) -> spec.Item:
 def _at_peak(allocator: pd.Series[Any], *, stack: bool, fragmentation: bool) -> spec.Item:
     """What there was at the peak: the chart's legend."""
     pieces = "Share of the free memory that is in pieces too small for the largest block that would fit in it"
-    share = percent(100 * float(allocator["fragmentation"])) if fragmentation else "not reported"
+    at_peak = float(allocator["fragmentation"])
+    share = "not reported" if np.isnan(at_peak) else percent(100 * at_peak)
     rows = [
         fact("Heap allocation", size(float(allocator["heap_bytes"])), color=_HEAP),
         fact("Stack reservation", size(float(allocator["stack_bytes"])), color=_STACK if stack else ""),
@@ -197,6 +201,8 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
     elif peak - least < _FLAT * peak:
         low, high = least - 0.3 * (peak - least or peak), peak + 0.4 * (peak - least or peak)
     low, high = max(low, 0.0) / scale, (high or 1.0) / scale
+    if has_fragmentation:
+        high = low + (high - low) / _BELOW
     start, end = float(points.time_ms[0]), float(points.time_ms[-1])
     room = 0.01 * (end - start) or 0.5
     ends = start - room, end + room
@@ -296,17 +302,12 @@ def _chart(unit: str, stack: bool, fragmentation: bool) -> Template:
         tooltips += [("Stack", f"@stack{{0,0.000}} {unit}"), ("In use", f"@in_use{{0,0.000}} {unit}")]
     tooltips.append(("Free", f"@free{{0,0.000}} {unit}"))
     if fragmentation:
-        p.extra_y_ranges = {"percent": Range1d(0, 100)}
-        axis = LinearAxis(
-            y_range_name="percent",
-            axis_label="Fragmentation (%)",
-            formatter=BasicTickFormatter(),
-            minor_tick_line_color=None,
-        )
+        whole = 102 / (1 - _ABOVE)
+        p.extra_y_ranges = {"percent": Range1d(-_ABOVE * whole, 102)}
+        ticks = FixedTicker(ticks=[0, 50, 100])
+        axis = LinearAxis(y_range_name="percent", axis_label="Fragmentation (%)", ticker=ticks)
         p.add_layout(axis, "right")
-        line = Step(
-            x="time", y="fragmentation", mode="after", line_color=_FRAGMENTATION, line_width=1.5, line_dash=[5, 2]
-        )
+        line = Step(x="time", y="fragmentation", mode="after", line_color=_FRAGMENTATION, line_width=1.5)
         spec.draw(p, points, line, y_range_name="percent")
         tooltips.append(("Fragmentation", "@fragmentation{0.0} %"))
     p.add_layout(
@@ -338,6 +339,7 @@ def _peak_table(peak: pd.DataFrame, place: list[int]) -> pd.DataFrame:
     table = peak.drop(columns=["host", "allocator"], errors="ignore").reset_index(drop=True)
     for name in ("bytes", "requested_bytes", "total_bytes"):
         table[name.replace("bytes", "size_mib")] = table.pop(name) / _MIB
+    table["op_name"] = table["op_name"].astype(object).where(table["op_name"].astype(bool), _NO_OP)
     table.insert(0, "place", place)
     of_place = table.groupby("place")["total_size_mib"].transform("sum")
     table["share_pct"] = 100 * table["total_size_mib"] / of_place.where(of_place > 0, 1)
