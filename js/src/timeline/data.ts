@@ -152,22 +152,28 @@ export class Store {
   }
 }
 
-/** A column of unsigned integers that was stored one byte a column: `start0` (lowest), `start1`, … */
-function unsplit(table: Table, name: string): Float64Array {
-  const values = new Float64Array(table.numRows);
-  let scale = 1;
-  for (let plane = 0; ; plane++, scale *= 256) {
-    const bytes = table.getChild(`${name}${plane}`)?.toArray() as Uint8Array | undefined;
-    if (bytes === undefined) return values;
-    for (let i = 0; i < values.length; i++) values[i]! += bytes[i]! * scale;
+/** A column of unsigned integers that was stored one byte a column (`start0` is the lowest), and what they wrap around at. */
+function unsplit(table: Table, name: string): { values: Uint32Array | Float64Array; wrap: number } {
+  const n = table.numRows;
+  const planes: Uint8Array[] = [];
+  for (;;) {
+    const plane = table.getChild(`${name}${planes.length}`);
+    if (!plane) break;
+    planes.push(plane.toArray() as Uint8Array);
   }
-}
-
-/** The number that the stored gaps wrap around at. */
-function modulus(table: Table, name: string): number {
-  let planes = 0;
-  while (table.getChild(`${name}${planes}`)) planes++;
-  return 256 ** planes;
+  const wrap = 256 ** planes.length;
+  const values = new Uint32Array(n);
+  planes.slice(0, 4).forEach((bytes, plane) => {
+    const shift = 8 * plane;
+    for (let i = 0; i < n; i++) values[i]! |= bytes[i]! << shift;
+  });
+  if (planes.length <= 4) return { values, wrap };
+  const wide = Float64Array.from(values);
+  planes.slice(4).forEach((bytes, plane) => {
+    const scale = 256 ** (plane + 4);
+    for (let i = 0; i < n; i++) wide[i]! += bytes[i]! * scale;
+  });
+  return { values: wide, wrap };
 }
 
 /**
@@ -175,11 +181,10 @@ function modulus(table: Table, name: string): number {
  * in a deeper lane, else from its end (such gaps are the smallest).
  */
 export function decodeEvents(table: Table, tracks: Track[]): Store {
-  const gap = unsplit(table, "start");
-  const wrap = modulus(table, "start");
-  const duration = unsplit(table, "duration");
-  const name = unsplit(table, "name");
-  const lane = unsplit(table, "lane");
+  const { values: gap, wrap } = unsplit(table, "start");
+  const duration = unsplit(table, "duration").values;
+  const name = unsplit(table, "name").values;
+  const lane = unsplit(table, "lane").values;
   const n = gap.length;
 
   let lanes = 0;

@@ -5,6 +5,8 @@ import { decodeEvents, decodeNames, decodeTracks } from "./data";
 import { Timeline } from "./timeline";
 
 export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: Context): Promise<Mounted> {
+  // Its code is unpacked while the tables are; a failure shows where it is waited for.
+  ctx.bokeh().catch(() => {});
   const [events, trackTable, nameTable] = await Promise.all([ctx.table(item.events), ctx.table(item.tracks), ctx.table(item.names)]);
   const tracks = decodeTracks(trackTable);
   const names = decodeNames(nameTable);

@@ -78,7 +78,6 @@ export class Minimap {
     if (width === 0 || context === null) return;
     this.canvas.width = width;
     this.canvas.height = HEIGHT_PX;
-    context.clearRect(0, 0, width, HEIGHT_PX);
     if (rows.length === 0) return;
     const [start, end] = this.whole();
     const perPx = (end - start) / width;
@@ -89,17 +88,32 @@ export class Minimap {
       return index;
     });
     const rgb = [...known.keys()].map(parseColor);
+    // A pixel for each: a trace has more of them than a canvas takes quickly as rectangles.
+    const image = context.createImageData(width, HEIGHT_PX);
+    const pixels = image.data;
     const each = HEIGHT_PX / rows.length;
     const drawn = makeDrawn();
     draw(rows, { start, end, perPx }, 1, Infinity, look, null, drawn);
     for (const part of [drawn.singles, drawn.bars]) {
       for (let i = 0; i < part.n; i++) {
-        const color = rgb[look[rows[part.row[i]!]!.store.name[part.event[i]!]!]!]!;
-        context.fillStyle = `rgb(${mix(color, paper, 0.4 + 0.6 * shadeShare(part.level[i]!, LEVELS)).join(",")})`;
-        const x = (part.left[i]! - start) / perPx;
-        context.fillRect(x, part.row[i]! * each, (part.right[i]! - part.left[i]!) / perPx, Math.max(1, each * 0.85));
+        const row = part.row[i]!;
+        const share = 0.4 + 0.6 * shadeShare(part.level[i]!, LEVELS);
+        const [r, g, b] = mix(rgb[look[rows[row]!.store.name[part.event[i]!]!]!]!, paper, share);
+        const x0 = Math.max(0, Math.round((part.left[i]! - start) / perPx));
+        const x1 = Math.min(width, Math.max(x0 + 1, Math.round((part.right[i]! - start) / perPx)));
+        const y0 = Math.floor(row * each);
+        const y1 = Math.max(y0 + 1, Math.floor((row + 0.85) * each));
+        for (let y = y0; y < y1; y++) {
+          for (let x = x0, at = (y * width + x0) * 4; x < x1; x++, at += 4) {
+            pixels[at] = r;
+            pixels[at + 1] = g;
+            pixels[at + 2] = b;
+            pixels[at + 3] = 255;
+          }
+        }
       }
     }
+    context.putImageData(image, 0, 0);
   }
 
   show(start: number, end: number): void {

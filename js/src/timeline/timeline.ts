@@ -183,6 +183,7 @@ export class Timeline implements Mounted {
     this.controller.abort();
     cancelAnimationFrame(this.frame);
     clearTimeout(this.settled);
+    clearTimeout(this.minimapLater);
     this.view?.dispose();
     this.view = null;
     this.root.remove();
@@ -651,7 +652,16 @@ export class Timeline implements Mounted {
     this.invalidate();
   }
 
+  /** After what is asked for more urgently: the timeline itself. */
   private paintMinimap(): void {
+    clearTimeout(this.minimapLater);
+    this.minimapLater = setTimeout(() => this.paintMinimapNow(), 30);
+  }
+
+  private minimapLater: ReturnType<typeof setTimeout> | undefined;
+
+  private paintMinimapNow(): void {
+    if (this.view === null) return;
     const paper = parseColor(PALETTES[this.ctx.theme.dark ? "dark" : "light"].paper);
     const rows = this.tracks.flatMap((track) => {
       const store = this.storeOf(track);
