@@ -457,8 +457,8 @@ def _on_device(
     """Run on a stream, some microseconds after the launch or when the stream is free."""
     stream.wait_until(gpu.launcher.now_ns + 4_000).wait(900)
     start = stream.now_ns
-    stream.leaf(name, us * 1000, {**stats, **run.group(step), **({"is_eager": 0} if run.grouped else {})})
-    gpu.ran.append((start, stream.now_ns, op, step))
+    event = stream.leaf(name, us * 1000, {**stats, **run.group(step), **({"is_eager": 0} if run.grouped else {})})
+    gpu.ran.append((start, start + event.message.duration_ps // 1000, op, step))
 
 
 def _derived_lines(gpu: _Device, steps: int, marks: str) -> None:

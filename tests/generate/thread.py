@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from .builder import Event, Line
 
+# Closing an event takes time too, so no two events end together.
+CLOSING_NS = 50
+
 
 class Thread:
     """A line with a clock and a source of reproducible variation.
@@ -56,7 +59,7 @@ class Thread:
         """Write an event of about this duration, and go to its end."""
         duration_ns = self.vary(ns)
         event = self.line.event(name, self.now_ns / 1000, duration_ns / 1000, stats, **more)
-        self.now_ns += duration_ns
+        self.now_ns += duration_ns + CLOSING_NS
         return event
 
     @contextmanager
@@ -66,3 +69,4 @@ class Thread:
         event = self.line.event(name, start_ns / 1000, 0, stats, **more)
         yield event
         event.message.duration_ps = (self.now_ns - start_ns) * 1000
+        self.now_ns += CLOSING_NS
