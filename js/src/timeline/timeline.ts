@@ -711,7 +711,8 @@ export class Timeline implements Mounted {
     );
     const axis = ticks(left * unit, (left + room.width * perPx) * unit, room.width);
     shown.frame.ticks = { at: axis.at.map((ps) => this.xOf(ps / unit)), labels: axis.labels };
-    void view.show(shown.frame).then(() => this.painted++);
+    view.show(shown.frame);
+    this.painted++;
     this.shown = shown;
     this.frames++;
 
@@ -734,7 +735,10 @@ export class Timeline implements Mounted {
       (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`);
     if (words !== this.count.textContent) this.count.textContent = words;
     clearTimeout(this.settled);
-    this.settled = setTimeout(() => this.share(), SETTLED_MS);
+    this.settled = setTimeout(() => {
+      view.keep();
+      this.share();
+    }, SETTLED_MS);
   }
 
   // ---- Python -----------------------------------------------------------------------------------------------------

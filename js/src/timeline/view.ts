@@ -1,10 +1,10 @@
 /**
  * The Bokeh figure: what there is to draw goes in once a frame, in pixels of the figure's frame.
  *
- * Ten thousand boxes in every frame of the screen is more than BokehJS takes as it is: it indexes them for hit tests that
- * nobody makes here, builds a style string for each, and paints a frame or two later. So the two glyphs paint
- * themselves in fewer words (`hurry`), and a frame is painted when it is made. With a BokehJS whose insides differ,
- * everything still works by the ordinary way, only slower.
+ * Ten thousand boxes in every frame of the screen is more than BokehJS takes as it is: it copies and indexes them for hit
+ * tests that nobody makes here, builds a style string for each, and paints a frame or two later. So the two glyphs paint
+ * straight from the frame (`hurry`), when it is made; the data sources follow when the picture stands still. With
+ * a BokehJS whose insides differ, everything still works by the ordinary way, only slower.
  */
 
 import { embedFigure, type Embedded } from "../embed";
@@ -84,25 +84,31 @@ export class View {
     this.plot.connect(inner_height.change, callback);
   }
 
-  async show(frame: Frame): Promise<void> {
+  show(frame: Frame): void {
     const { width, height } = this.room;
     const { x_range, y_range } = this.model;
     if (x_range.end !== width) x_range.setv({ start: 0, end: width });
     if (y_range.start !== height) y_range.setv({ start: height, end: 0 });
     this.frame = frame;
     this.labels = new Map(frame.ticks.at.map((x, i) => [x, frame.ticks.labels[i]!]));
+    this.ticker.setv({ ticks: frame.ticks.at }, { silent: this.fast });
+    if (this.fast) {
+      this.plot.invalidate_painters();
+      this.plot.paint();
+    } else this.fill(frame, false);
+  }
+
+  /** Puts into the data sources what is on the screen; done once it stands still. */
+  keep(): void {
+    if (this.fast && this.frame !== null) this.fill(this.frame, true);
+  }
+
+  private fill(frame: Frame, silent: boolean): void {
     const { color, ...sides } = frame.boxes;
-    const boxes = { ...sides, color: this.ndarray(color.buffer, { dtype: "uint8", shape: [color.length / 4, 4] }) };
-    const silent = this.fast;
-    this.ticker.setv({ ticks: frame.ticks.at }, { silent });
-    this.boxes.setv({ data: boxes }, { silent });
+    const count = color.length / 4;
+    const data = { ...sides, color: this.ndarray(color.buffer, { dtype: "uint8", shape: [count, 4] }) };
+    this.boxes.setv({ data }, { silent });
     this.words.setv({ data: frame.words }, { silent });
-    if (!this.fast) return;
-    // These end before the screen is drawn: they wait for nothing but each other.
-    for (const renderer of this.renderers) await renderer.set_data(null);
-    if (frame !== this.frame) return;
-    this.plot.invalidate_painters();
-    this.plot.paint();
   }
 
   /** Whether the glyphs could be taught to paint faster. */
@@ -113,15 +119,10 @@ export class View {
       words !== undefined &&
       typeof this.plot.paint === "function" &&
       typeof this.plot.invalidate_painters === "function" &&
-      this.renderers.every((renderer) => typeof renderer.set_data === "function") &&
-      [boxes, words].every((glyph) => typeof glyph._paint === "function" && typeof glyph.index_data === "function" && typeof glyph.after_visuals === "function") &&
-      typeof words._set_lazy_data === "function";
+      [boxes, words].every((glyph) => typeof glyph._paint === "function");
     if (!known) return false;
-    for (const glyph of [boxes, words]) glyph.index_data = () => {};
     // Asked for with every label, and each time the page's styles are computed anew.
     Object.defineProperty(this.plot, "base_font_size", { value: this.plot.base_font_size });
-    words._set_lazy_data = async () => {};
-    words.after_visuals = () => {};
     boxes._paint = (ctx: Ctx) => this.paintBoxes(ctx);
     words._paint = (ctx: Ctx) => this.paintWords(ctx);
     return true;
