@@ -74,16 +74,32 @@ class Trace:
 
     @cached_property
     def _nesting(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        return nest(self.line, self.start_ps, self.duration_ps)
+        """Depth, parent and effective end of each event, bookkeeping instants left out: they are half of a CPU capture."""
+        idle = self.meta_is_bookkeeping[self.meta] & (self.duration_ps == 0)
+        if not idle.any():
+            return nest(self.line, self.start_ps, self.duration_ps)
+        work = np.flatnonzero(~idle)
+        depth, parent, effective_end = nest(self.line[work], self.start_ps[work], self.duration_ps[work])
+        all_depth = np.zeros(len(self), np.int32)
+        all_parent = np.full(len(self), -1, np.int32)
+        all_end = self.start_ps.copy()
+        all_depth[work], all_end[work] = depth, effective_end
+        all_parent[work] = np.where(parent >= 0, work[parent], -1)
+        return all_depth, all_parent, all_end
 
     @property
     def depth(self) -> NDArray[np.int32]:
-        """Number of events of the line that enclose each event, shape (N,)."""
+        """Number of events of the line that enclose each event, shape (N,); 0 for bookkeeping instants (`depth_of_all` has theirs)."""
         return self._nesting[0]
 
     @property
+    def depth_of_all(self) -> NDArray[np.int32]:
+        """Number of events of the line that enclose each event, bookkeeping instants too, shape (N,)."""
+        return nest(self.line, self.start_ps, self.duration_ps)[0]
+
+    @property
     def parent(self) -> NDArray[np.int32]:
-        """Innermost enclosing event of the line; -1 if there is none. Shape (N,)."""
+        """Innermost enclosing event of the line; -1 if there is none, and for bookkeeping instants. Shape (N,)."""
         return self._nesting[1]
 
     @cached_property
@@ -92,7 +108,7 @@ class Trace:
         _, parent, effective_end = self._nesting
         return self.duration_ps - child_sum(parent, effective_end - self.start_ps)
 
-    @property
+    @cached_property
     def end_ps(self) -> NDArray[np.int64]:
         """End of each event since the start of the trace, shape (N,)."""
         return self.start_ps + self.duration_ps
@@ -254,7 +270,7 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
             "name": categorical(trace.meta, space.meta_name),
             "start_us": trace.start_ps / 1e6,
             "duration_us": trace.duration_ps / 1e6,
-            "depth": trace.depth,
+            "depth": trace.depth_of_all,
         }
     )
     table["step"] = pd.array(np.full(len(trace), -1) if step is None else step, dtype="Int64")
