@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import re
 import signal
@@ -13,7 +14,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytest.importorskip("tensorflow")
+if importlib.util.find_spec("tensorflow") is None:  # not imported here: only kernels need it
+    pytest.skip("needs TensorFlow", allow_module_level=True)
 
 pytestmark = [pytest.mark.notebook, pytest.mark.tensorflow]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-pytest.importorskip("tensorflow")
+if importlib.util.find_spec("tensorflow") is None:  # not imported here: only kernels need it
+    pytest.skip("needs TensorFlow", allow_module_level=True)
 pytest.importorskip("nbclient")
 pytest.importorskip("nbconvert")
 

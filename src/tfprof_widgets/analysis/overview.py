@@ -195,7 +195,8 @@ def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
     row = step_time.iloc[0]
     mean = float(row["mean_ms"])  # of at least one step: where none is steady, all of a kind are averaged
     shares = sorted(((100 * float(row[f"{c}_ms"]) / mean if mean else 0.0, c) for c in CATEGORIES), reverse=True)
-    parts = [f"{share:.0f} % {_IN_A_SENTENCE.get(c, CATEGORY_LABELS[c].lower())}" for share, c in shares if share >= 1][:4]
+    largest = [(share, c) for share, c in shares if share >= 1][:4]
+    parts = [f"{share:.0f} % {_IN_A_SENTENCE.get(c, CATEGORY_LABELS[c].lower())}" for share, c in largest]
     name = _STEP_IN_A_SENTENCE.get(row["kind"], f"“{row['kind']}” step")
     return f"A {name} takes {mean:.3g} ms on average: {', '.join(parts)}."
 
