@@ -3,12 +3,14 @@
 import { loadBokeh } from "./bokeh_runtime";
 import { h, uniqueId } from "./dom";
 import { factList } from "./items/facts";
+import { linkTo, prose } from "./items/findings";
 import { mountItems } from "./items/index";
 import { asBytes, gunzipText, tableReader } from "./payload";
+import itemSheet from "./items/items.css";
 import sheet from "./style.css";
 import tabulatorSheet from "tabulator-tables/dist/css/tabulator_simple.min.css";
 import { watchTheme } from "./theme";
-import type { Context, Model, Mounted, Spec, Tab } from "./types";
+import type { Answer, Context, Model, Mounted, Spec, Tab } from "./types";
 
 const FORMAT = 1;
 
@@ -46,8 +48,8 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
   showTheme();
   theme.onChange(showTheme);
   const styles = h("style");
-  styles.textContent = tabulatorSheet + sheet;
-  root.append(styles, head(spec), ...notes(spec.notes));
+  styles.textContent = tabulatorSheet + sheet + itemSheet;
+  root.append(styles, head(spec), ...answer(spec.head.answer, model), ...notes(spec.notes));
 
   const panels = spec.tabs.map((tab) => makePanel(tab));
   const tablist = h("div", { class: "tfprof-tablist", role: "tablist", "aria-label": "Tools", "data-lm-suppress-shortcuts": "true" });
@@ -114,6 +116,26 @@ function head(spec: Spec): HTMLElement {
     title ? h("div", { class: "tfprof-title" }, title) : null,
     factList(facts, "tfprof-headfacts"),
   );
+}
+
+/** What is slow and what to change, before anything else. */
+function answer(said: Answer | undefined, model: Model): HTMLElement[] {
+  if (said === undefined) return [];
+  const links = said.links.map((link) => linkTo(link, { model })).filter((link) => link !== null);
+  return [
+    h(
+      "div",
+      { class: "tfprof-answer" },
+      h(
+        "div",
+        {},
+        h("div", { class: "tfprof-answer-text" }, said.text),
+        said.detail ? h("div", { class: "tfprof-answer-detail" }, said.detail) : null,
+        said.action.length > 0 ? h("div", { class: "tfprof-answer-action" }, h("strong", {}, "Change first:"), prose(said.action)) : null,
+      ),
+      links.length > 0 ? h("div", { class: "tfprof-links" }, ...links) : null,
+    ),
+  ];
 }
 
 function notes(texts: string[]): HTMLElement[] {

@@ -158,7 +158,107 @@ export interface TimelineItem {
   alt?: string;
 }
 
-export type Item = TextItem | FactsItem | FigureItem | TableItem | RowItem | SwitchItem | TimelineItem;
+/** Where a link goes: `tool:` and a tab's id, or an `https://` address. */
+export interface Link {
+  label: string;
+  href: string;
+}
+
+/** A part of a sentence. */
+export interface Prose {
+  text: string;
+  code?: boolean;
+}
+
+export interface Finding {
+  title: string;
+  /** What it may save, and how sure that is. */
+  note: string;
+  statement: string;
+  change: Prose[];
+  evidence: { label: string; value: string }[];
+  links: Link[];
+}
+
+/** Begins a part of a tab. */
+export interface SectionItem {
+  kind: "section";
+  title: string;
+}
+
+export interface FindingsItem {
+  kind: "findings";
+  title?: string;
+  rows: Finding[];
+}
+
+export interface StageCell {
+  text: string;
+  /** Length of the bar behind the text, 0 to 1. */
+  share?: number;
+}
+
+export interface Stage {
+  name: string;
+  depth: number;
+  hint?: string;
+  tags: string[];
+  /** Why the stage stands out, if it does. */
+  marked?: string;
+  cells: StageCell[];
+}
+
+export interface StagesItem {
+  kind: "stages";
+  title?: string;
+  /** Of the stage's name, then of its cells. */
+  columns: { title: string; hint?: string }[];
+  rows: Stage[];
+  note?: string;
+}
+
+export interface StepperItem {
+  kind: "stepper";
+  title?: string;
+  label: string;
+  /** A figure with a data source named `bars` and a range named `height`. */
+  figure: FigureJson;
+  alt: string;
+  note?: string;
+  /** Payload tables. `rows`: the data of each step's bars, ordered by step, with `bar`, a row of `bars`; `bars`: what stays the same from
+   * step to step; `steps`: a row a step with `label`, `caption`, `top` (end of the height), and `first` and `count` of its rows. */
+  rows: string;
+  bars: string;
+  steps: string;
+  /** Columns of `rows` that are whole numbers of this unit. */
+  scale: Record<string, number>;
+  /** Row of `steps` to begin with. */
+  value: number;
+  /** Buttons that go to a row of `steps`. */
+  marks: { label: string; value: number }[];
+}
+
+export type Item =
+  | TextItem
+  | FactsItem
+  | FigureItem
+  | TableItem
+  | RowItem
+  | SwitchItem
+  | SectionItem
+  | FindingsItem
+  | StagesItem
+  | StepperItem
+  | TimelineItem;
+
+/** What the report says first: where the time goes and what to change. */
+export interface Answer {
+  text: string;
+  /** More of where the time goes. */
+  detail?: string;
+  action: Prose[];
+  links: Link[];
+}
 
 export interface Tab {
   id: string;
@@ -171,7 +271,7 @@ export interface Spec {
   id: string;
   version: string;
   bokeh_version: string;
-  head: { title?: string; facts: Fact[] };
+  head: { title?: string; facts: Fact[]; answer?: Answer };
   tabs: Tab[];
   notes: string[];
 }

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,15 +251,19 @@ class Report:
         """The report's tabs and their data, as every display of it uses them."""
         from . import __version__
         from .display.payload import Payload
+        from .views.advice import answer
         from .views.kernels import kernels_tab
         from .views.memory import memory_tab
         from .views.op_stats import op_stats_tab
-        from .views.overview import overview_tab
 
-        head = {"title": self.title, "facts": self._head_facts}
+        head: dict[str, Any] = {"title": self.title, "facts": self._head_facts}
+        try:
+            head["answer"] = answer(self.advice, self.overview)
+        except Exception:  # noqa: BLE001  # as for the tabs
+            _log.exception("The advice failed on this profile.")
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, title, make in (
-            ("overview", "Overview", lambda: overview_tab(payload, self.overview, self.steps)),
+            ("overview", "Overview", lambda: self._overview_tab(payload)),
             ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
             ("trace", "Trace", lambda: self._trace_tab(payload)),
             (
@@ -275,6 +279,17 @@ class Report:
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
+
+    def _overview_tab(self, payload: Payload) -> Tab:
+        from .views.advice import recommendations
+        from .views.overview import overview_tab
+
+        # The head says it already.
+        tab = overview_tab(payload, replace(self.overview, statement=""), self.steps)
+        step_time = self.overview.step_time
+        step_ms = 0.0 if step_time.empty else float(step_time["mean_ms"].iloc[0])
+        tab["items"].insert(0, recommendations(self.advice, step_ms))
+        return tab
 
     @cached_property
     def timelines(self) -> list[Timeline]:

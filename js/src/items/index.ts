@@ -5,6 +5,9 @@ import { mountTimeline } from "../timeline/index";
 import type { Context, Item, Mounted, RowItem } from "../types";
 import { mountFacts } from "./facts";
 import { mountFigure } from "./figure";
+import { mountFindings } from "./findings";
+import { mountStages } from "./stages";
+import { mountStepper } from "./stepper";
 import { mountSwitch } from "./switch";
 import { mountTable } from "./table";
 import { mountText } from "./text";
@@ -37,6 +40,15 @@ function mountKind(host: HTMLElement, item: Item, ctx: Context): Mounted | Promi
       return mountRow(host, item, ctx);
     case "switch":
       return mountSwitch(host, item, ctx);
+    case "section":
+      host.append(h("h3", { class: "tfprof-section" }, item.title));
+      return { dispose() {}, resize() {} };
+    case "findings":
+      return mountFindings(host, item, ctx);
+    case "stages":
+      return mountStages(host, item);
+    case "stepper":
+      return mountStepper(host, item, ctx);
     case "timeline":
       return mountTimeline(host, item, ctx);
     default:

@@ -98,6 +98,38 @@ def switch(id: str, label: str, cases: Mapping[str, tuple[str, Sequence[Item]]])
     }
 
 
+def section(title: str) -> Item:
+    """Return the heading of a part of a tab."""
+    return {"kind": "section", "title": title}
+
+
+def link(label: str, href: str) -> dict[str, str]:
+    """Return a link to a tool of the report (``tool:`` and its tab's id) or to an ``https://`` address."""
+    return {"label": label, "href": href}
+
+
+def stage(
+    name: str,
+    depth: int,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    tags: Sequence[str] = (),
+    marked: str = "",
+    hint: str = "",
+) -> dict[str, Any]:
+    """Return a row of ``stages``; ``marked`` says why it stands out."""
+    given: dict[str, Any] = {"name": name, "depth": depth, "tags": list(tags), "cells": [dict(cell) for cell in cells]}
+    return given | {key: value for key, value in {"marked": marked, "hint": hint}.items() if value}
+
+
+def stages(title: str, columns: Sequence[tuple[str, str]], rows: Sequence[Mapping[str, Any]], note: str = "") -> Item:
+    """Return a tree of stages with values: ``columns`` are the titles and hints of the stage's name and of its cells."""
+    heads = [{"title": head} | ({"hint": hint} if hint else {}) for head, hint in columns]
+    return {"kind": "stages", "title": title, "columns": heads, "rows": [dict(row) for row in rows]} | (
+        {"note": note} if note else {}
+    )
+
+
 def column(
     field: str,
     title: str,

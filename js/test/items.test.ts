@@ -1,0 +1,91 @@
+// @vitest-environment happy-dom
+import { tableFromArrays } from "@uwdata/flechette";
+import { describe, expect, test, vi } from "vitest";
+import { linkTo, mountFindings, prose } from "../src/items/findings";
+import { mountStages } from "../src/items/stages";
+import { pick, slice } from "../src/items/stepper";
+import type { Context, Finding } from "../src/types";
+
+const HOSTILE = '<img src=x onerror="globalThis.pwned=1">';
+const model = () => ({ get: vi.fn(), set: vi.fn(), save_changes: vi.fn(), on: vi.fn(), off: vi.fn() });
+
+describe("links", () => {
+  test("to a tool set the tab", () => {
+    const given = model();
+    const link = linkTo({ label: "Trace", href: "tool:trace" }, { model: given })!;
+    link.click();
+    expect(link.tagName).toBe("BUTTON");
+    expect(given.set).toHaveBeenCalledWith("tab", "trace");
+    expect(given.save_changes).toHaveBeenCalled();
+  });
+
+  test("to TensorFlow's pages open there and tell nothing of this one", () => {
+    const link = linkTo({ label: "Guide", href: "https://www.tensorflow.org/guide" }, { model: model() })!;
+    expect(link.getAttribute("target")).toBe("_blank");
+    expect(link.getAttribute("rel")).toContain("noopener");
+  });
+
+  test.each(["javascript:alert(1)", "http://example.org", "data:text/html,x", ""])("none to %s", (href) => {
+    expect(linkTo({ label: "x", href }, { model: model() })).toBeNull();
+  });
+});
+
+describe("a change in words", () => {
+  test("offers its code for copying, and no mere names", async () => {
+    const write = vi.fn().mockResolvedValue(undefined);
+    vi.stubGlobal("navigator", { clipboard: { writeText: write } });
+    const shown = prose([{ text: "Use " }, { text: "batch()", code: true }, { text: " before " }, { text: "map(f, n=2)", code: true }]);
+    expect(shown.querySelectorAll("code")).toHaveLength(2);
+    shown.querySelector("button")!.click();
+    await vi.waitFor(() => expect(shown.querySelector("button")!.textContent).toBe("Copied"));
+    expect(write).toHaveBeenCalledWith("map(f, n=2)");
+    vi.unstubAllGlobals();
+  });
+
+  test("has no button without code", () => expect(prose([{ text: "Use a larger batch." }]).querySelector("button")).toBeNull());
+});
+
+test("findings are a list in rank, with text as text", () => {
+  const host = document.createElement("div");
+  const row: Finding = {
+    title: HOSTILE,
+    note: "saves up to 1 ms",
+    statement: HOSTILE,
+    change: [{ text: HOSTILE, code: true }],
+    evidence: [{ label: HOSTILE, value: HOSTILE }],
+    links: [{ label: HOSTILE, href: "tool:trace" }],
+  };
+  mountFindings(host, { kind: "findings", rows: [row, row] }, { model: model() } as unknown as Context);
+  expect(host.querySelectorAll("ol > li")).toHaveLength(2);
+  expect(host.querySelector("img")).toBeNull();
+  expect(host.textContent).toContain(HOSTILE);
+});
+
+test("stages are a table whose rows have headers", () => {
+  const host = document.createElement("div");
+  const stage = { name: HOSTILE, depth: 2, tags: ["in advance"], marked: "bottleneck", cells: [{ text: "2 ms", share: 3 }, { text: "–" }] };
+  mountStages(host, { kind: "stages", title: "t", columns: [{ title: "Stage" }, { title: "Time" }, { title: "Calls" }], rows: [stage] });
+  expect(host.querySelector("img")).toBeNull();
+  const header = host.querySelector<HTMLElement>("tbody th[scope=row]")!;
+  expect(header.textContent).toBe(`${HOSTILE}in advancebottleneck`);
+  expect(header.style.getPropertyValue("--depth")).toBe("2");
+  const bars = host.querySelectorAll<HTMLElement>(".tfprof-stage-bar");
+  expect([...bars].map((bar) => bar.style.width)).toEqual(["100%"]);
+});
+
+describe("the rows of a step", () => {
+  const rows = tableFromArrays({ bar: [1, 0, 1, 0], total: [10, 20, 30, 40], word: ["a", "$$x$$", "c", "d"] });
+  test("are a slice, in units, and never mathematics", () => {
+    const data = slice(rows, 1, 2, { total: 0.5 });
+    expect(data["total"]).toEqual(Float64Array.of(10, 15));
+    expect(data["bar"]).toEqual([0, 1]);
+    expect(data["word"][0]).not.toContain("$$");
+  });
+  test("name their bars", () => {
+    const bars = tableFromArrays({ x: [0.5, 1.5], host: ["w0", "$$w1"] });
+    const picked = pick(bars, [1, 0, 1]);
+    expect(picked["x"]).toEqual([1.5, 0.5, 1.5]);
+    expect(picked["host"][1]).toBe("w0");
+    expect(picked["host"][0]).not.toContain("$$");
+  });
+});

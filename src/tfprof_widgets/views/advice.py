@@ -1,0 +1,104 @@
+"""The answer first: where the time goes and what to change, at the head of the report and as a list of recommendations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from . import spec
+from .spec import ms, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..analysis.advice import Finding
+    from ..analysis.overview import Overview
+
+# Calls (with parentheses nested twice) and settings: what to type, within a sentence.
+_CALL = r"[.@]?[A-Za-z_][\w.]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+_CODE = re.compile(rf"{_CALL}|[A-Za-z_]\w*=[\w.]*\w|@tf\.function\b")
+_LOOKED_AT = (
+    "Looked at: waiting for input, kernel launches and gaps between kernels, idle time of the devices within steps, tracing and "
+    "compiling, ops run eagerly, Tensor Cores, copies between host and device, communication, stragglers, time outside TensorFlow, "
+    "memory near its limit."
+)
+_NOTHING = "Nothing stands out."
+
+
+def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
+    """Return the head's ``answer``.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        ``report.advice``, the most promising first.
+    summary : Overview
+        Says where the time of a step goes.
+    """
+    if not findings:
+        return {"text": _NOTHING, "detail": summary.statement, "action": [], "links": []}
+    first = findings[0]
+    tools = [spec.link(f"See it in: {label}", href) for label, href in first.links if href.startswith("tool:")][:1]
+    others = len(findings) - 1
+    if others:
+        tools.append(spec.link(f"{spec.count(others, 'more recommendation')}", "tool:overview"))
+    return {"text": first.statement, "detail": summary.statement, "action": prose(first.change), "links": tools}
+
+
+def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
+    """Return the findings in rank, each with its evidence, change and links.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        The most promising first.
+    step_ms : float
+        Mean step time; 0 if no steps were found.
+    """
+    if not findings:
+        return spec.text(f"{_NOTHING} {_LOOKED_AT}", "info")
+    rows = [
+        {
+            "title": finding.title,
+            "note": note(finding, step_ms),
+            "statement": finding.statement,
+            "change": prose(finding.change),
+            "evidence": [{"label": label, "value": str(value)} for label, value in finding.evidence.items()],
+            "links": [spec.link(label, href) for label, href in finding.links],
+        }
+        for finding in findings
+    ]
+    return {"kind": "findings", "title": "Recommendations", "rows": rows}
+
+
+def note(finding: Finding, step_ms: float) -> str:
+    """Say what a finding may save, and how sure that is."""
+    sure = f"{finding.confidence} confidence"
+    if not finding.saves_ms > 0:
+        return sure
+    if step_ms > 0:
+        share = min(100 * finding.saves_ms / step_ms, 100.0)
+        return f"saves up to {ms(finding.saves_ms, like=step_ms)} a step ({percent(share)}) · {sure}"
+    return f"saves up to {ms(finding.saves_ms)} of the capture · {sure}"
+
+
+def prose(words: str) -> list[dict[str, Any]]:
+    """Tell the code in a sentence: parts ``{text, code?}``.
+
+    A change that begins with code (in lower case, or with ``@``) is code up to its comment.
+    """
+    if not words:
+        return []
+    if re.match(r"[a-z@]", words):
+        code, _, comment = words.partition("   #")
+        return [{"text": code, "code": True}, *([{"text": f" {comment.strip()}"}] if comment else [])]
+    parts: list[dict[str, Any]] = []
+    end = 0
+    for found in _CODE.finditer(words):
+        if found.start() > end:
+            parts.append({"text": words[end : found.start()]})
+        parts.append({"text": found.group(), "code": True})
+        end = found.end()
+    if end < len(words):
+        parts.append({"text": words[end:]})
+    return parts
