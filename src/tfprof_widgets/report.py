@@ -98,6 +98,19 @@ class Report:
         facts = ", ".join(f"{fact['label'].lower()} {fact['value']}" for fact in self._head_facts)
         return f"<Report {self.title!r}: {facts}>"
 
+    def of_host(self, name: str) -> Report:
+        """Return the report of one of several hosts; this one is of all of them.
+
+        Raises
+        ------
+        KeyError
+            If there is no such host; the message lists those that there are.
+        """
+        for host in self.hosts:
+            if host.trace.host == name:
+                return Report([host.trace.space], capture=self.capture, notes=self._notes)
+        raise KeyError(f"no host {name!r} in this report; it has {', '.join(repr(h.trace.host) for h in self.hosts)}")
+
     # ---- what it says --------------------------------------------------------------------------------------
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .op_stats import IDLE, without_idle
+from .op_stats import IDLE, UNATTRIBUTED, without_idle
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
 from .throughput import examples_per_s
 from .utilization import Utilization, precision, utilization
@@ -53,6 +53,8 @@ class Overview:
         Of all hosts; None where the file doesn't tell the batch size.
     eager_pct : dict
         ``host`` and ``device`` → share of the ops' self time that ran eagerly, in percent.
+    op_share_pct : dict
+        ``host`` and ``device`` → share of the executions of ops that ran there, in percent (IDLE and unattributed kernels apart).
     statement : str
         One sentence on where the time of a step goes.
     notes : list of str
@@ -68,6 +70,7 @@ class Overview:
     utilization: list[Utilization] = field(default_factory=list)
     examples_per_s: float | None = None
     eager_pct: dict[str, float] = field(default_factory=dict)
+    op_share_pct: dict[str, float] = field(default_factory=dict)
 
     @property
     def device_busy_pct(self) -> float | None:
@@ -122,6 +125,7 @@ def overview(
         utilization=used,
         examples_per_s=sum(known) if known and len(known) == len(rates) else None,
         eager_pct=_eager_pct(ops),
+        op_share_pct=_op_share_pct(ops),
     )
 
 
@@ -182,6 +186,14 @@ def _eager_pct(ops: pd.DataFrame) -> dict[str, float]:
             eager = rows["self_time_us"][rows["execution_mode"] == "eager"].sum()
             result[str(side).lower()] = float(100 * eager / total)
     return result
+
+
+def _op_share_pct(ops: pd.DataFrame) -> dict[str, float]:
+    """Share of the executions of ops on each side."""
+    real = ops[~ops["type"].isin((IDLE, UNATTRIBUTED))]
+    executions = real.groupby("host_or_device")["occurrences"].sum()
+    total = float(executions.sum())
+    return {str(side).lower(): 100 * float(n) / total for side, n in executions.items()} if total else {}
 
 
 def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:

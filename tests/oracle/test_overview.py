@@ -1,0 +1,39 @@
+"""The overview against XProf's overview page."""
+
+from __future__ import annotations
+
+import pytest
+
+from oracle import properties
+from tfprof_widgets.report import load
+
+pytestmark = pytest.mark.oracle
+
+
+@pytest.mark.parametrize("name", ["cpu_loop", "keras2_fit"])
+def test_step_statistics_equal_xprofs(capture, xprof_of, name):
+    theirs = properties(xprof_of(name, "overview_page")[1])
+    row = load(capture(name)).overview.step_time.iloc[0]
+    for ours, key in (("mean", "average"), ("std", "standard_deviation"), ("min", "minimum"), ("max", "maximum")):
+        assert row[f"{ours}_ms"] == pytest.approx(float(theirs[f"steptime_ms_{key}"]), abs=0.051), (
+            ours
+        )  # one decimal there
+
+
+def test_precision_equals_xprofs_where_no_bfloat16_is_in_use(capture, xprof_of):
+    theirs = properties(xprof_of("gpu_w0", "overview_page")[0])
+    precision = load(capture("gpu_w0")).overview.precision
+    assert precision["16-bit"] == pytest.approx(float(theirs["device_compute_16bit_percent"].rstrip("%")), abs=0.06)
+
+
+@pytest.mark.parametrize("name", ["cpu_fit", "keras2_fit", "tb", "raw_tf"])
+def test_all_ops_run_on_the_host_of_a_cpu_capture(capture, xprof_of, name):
+    theirs = properties(xprof_of(name, "overview_page")[0])
+    assert float(theirs["host_tf_op_percent"].rstrip("%")) == 100
+    assert load(capture(name)).overview.op_share_pct == {"host": 100}
+
+
+def test_device_ops_are_counted_where_xprof_finds_none(capture, xprof_of):
+    theirs = properties(xprof_of("gpu_w0", "overview_page")[0])
+    assert float(theirs["device_tf_op_percent"].rstrip("%")) == 0  # no `tf_op` in old files
+    assert load(capture("gpu_w0")).overview.op_share_pct["device"] > 5

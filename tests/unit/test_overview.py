@@ -1,0 +1,120 @@
+"""The overview's numbers on generated runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
+from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS
+from tfprof_widgets.analysis.utilization import utilization
+from tfprof_widgets.report import Report
+from tfprof_widgets.xspace import read
+
+
+def report_of(*spaces: Space) -> Report:
+    return Report([read(space.bytes()) for space in spaces])
+
+
+def test_step_time_is_a_row_a_kind_with_training_first():
+    table = report_of(cpu_fit_capture(epochs=2, batches=8, validation_batches=4)).overview.step_time
+    assert table["kind"].tolist() == ["train", "test"]
+    assert table["steps"].tolist() == [14, 6]
+    assert table["left_out"].tolist() == [2, 2]
+    assert (table["min_ms"] <= table["median_ms"]).all()
+    assert (table["median_ms"] <= table["max_ms"]).all()
+    assert table[list(CATEGORY_COLUMNS)].sum(axis=1).to_numpy() == pytest.approx(table["mean_ms"].to_numpy())
+
+
+def test_averages_are_those_of_the_steps_that_enter_them():
+    report = report_of(cpu_fit_capture(epochs=1, batches=12))
+    used = report.steps[report.steps["flags"].str.contains("averaged")]["duration_ms"]
+    row = report.overview.step_time.iloc[0]
+    assert row["mean_ms"] == pytest.approx(used.mean())
+    assert row["std_ms"] == pytest.approx(used.std())
+    assert row["steps"] == len(used) == 10
+
+
+def test_examples_per_second_follow_from_the_batch_size():
+    report = report_of(cpu_fit_capture(epochs=1, batches=12))
+    batch, _ = 64, None
+    assert report.overview.examples_per_s == pytest.approx(batch / report.overview.step_time["mean_ms"].iloc[0] * 1e3)
+
+
+def test_top_ops_are_the_hosts_without_a_device_and_the_devices_with_one():
+    host = report_of(cpu_fit_capture(epochs=1, batches=6)).overview.top_ops
+    device = report_of(gpu_capture(devices=1, steps=4)).overview.top_ops
+    assert set(host["host_or_device"]) == {"Host"}
+    assert set(device["host_or_device"]) == {"Device"}
+    assert len(host) == 10
+    assert host["self_time_us"].is_monotonic_decreasing
+    assert host["cumulative_pct"].tolist() == pytest.approx(host["self_time_pct"].cumsum().tolist())
+
+
+def test_the_environment_names_hosts_devices_and_versions():
+    report = report_of(*pod_captures(hosts=2, devices=2, steps=4))
+    environment = report.overview.environment
+    assert environment["Hosts"] == "2 (worker-0, worker-1)"
+    assert environment["Device cores"] == "4 (4 with events)"
+    assert report_of(cpu_fit_capture(1, 3)).overview.environment["Device type"] == "CPU"
+
+
+def test_one_host_of_several_has_a_report_of_its_own():
+    report = report_of(*pod_captures(hosts=3, devices=1, steps=4))
+    assert set(report.of_host("worker-1").steps["host"]) == {"worker-1"}
+    with pytest.raises(KeyError, match="worker-2"):
+        report.of_host("worker-9")
+
+
+def device_line(*kernels: tuple[str, float, float], shape: str = "") -> Space:
+    space = Space("host")
+    stats = {"shape": shape} if shape else {}
+    line = space.plane("/device:GPU:0").line("Stream #1(Kernel)", id=1)
+    for name, start, duration in kernels:
+        line.event(
+            name,
+            start,
+            duration,
+            kernel_details="regs:1 static_shared:0 dynamic_shared:0 grid:1,1,1 block:1,1,1",
+            **stats,
+        )
+    return space
+
+
+def test_busy_idle_and_gaps_of_a_device():
+    from tfprof_widgets.analysis.events import Trace
+
+    space = device_line(("a", 0, 10), ("b", 5, 10), ("c", 40, 10), ("d", 52, 8))
+    used = utilization(Trace(read(space.bytes())))
+    device = used.devices.iloc[0]
+    assert (device["window_ms"], device["busy_ms"], device["idle_ms"]) == pytest.approx((0.06, 0.033, 0.027))
+    assert device["busy_pct"] == pytest.approx(55.0)
+    assert used.longest_gaps[["before", "after"]].to_numpy().tolist() == [["b", "c"], ["c", "d"]]
+    assert used.longest_gaps["duration_us"].tolist() == pytest.approx([25, 2])
+    assert used.gap_histogram["gaps"].sum() == 2
+    assert used.gap_histogram["total_us"].sum() == pytest.approx(27)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "half_pct"),
+    [
+        ("kernel", "(half[4,4];float[4])", 100),
+        ("kernel", "(bfloat16[4,4])", 100),  # XProf counts it as 32 bits
+        ("kernel_fp16", "(float[4,4])", 0),
+        ("kernel_fp16", "", 100),
+        ("kernel", "", 0),
+    ],
+)
+def test_precision_follows_the_shapes_else_the_name(name, shape, half_pct):
+    overview = report_of(device_line((name, 0, 10), shape=shape)).overview
+    assert overview.precision == pytest.approx({"16-bit": half_pct, "32-bit": 100 - half_pct})
+
+
+def test_a_capture_with_neither_steps_nor_ops_has_an_overview_that_says_so():
+    space = Space()
+    space.plane("/host:CPU").line("python", id=1).event("anything", 0, 5)
+    overview = report_of(space).overview
+    assert overview.statement == "No steps and no ops were recorded."
+    assert overview.step_time.empty
+    assert overview.top_ops.empty
+    assert overview.device_busy_pct is None
+    assert overview.examples_per_s is None
