@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +35,6 @@ _COLUMNS = (
     "host_or_device", "type", "name", "occurrences", "total_time_us", "avg_time_us", "self_time_us", "avg_self_time_us",
     *_PERCENTS, "execution_mode",
 )  # fmt: skip
-# What one host contributes for one op; hosts are added up before the rest is derived.
-_SUMS = ("occurrences", "total_ps", "self_ps", "flops", "bytes")
 
 
 def op_stats(trace: Trace | Sequence[Trace]) -> pd.DataFrame:
@@ -72,7 +71,7 @@ def op_stats(trace: Trace | Sequence[Trace]) -> pd.DataFrame:
           byte) and ``bound_by`` (``Compute`` or ``HBM``, whichever is nearer its peak).
     """
     traces = [trace] if isinstance(trace, Trace) else list(trace)
-    rows = pd.concat([_host_rows(t) for t in traces] + [_device_rows(t) for t in traces], ignore_index=True)
+    rows = _join([_device_rows(t) for t in traces] + [_host_rows(t) for t in traces])
     return _finish(rows, traces)
 
 
@@ -126,6 +125,34 @@ class _Names:
 
 
 @dataclass(frozen=True)
+class _Rows:
+    """What hosts contribute to the table: one row an op of a host."""
+
+    side: list[str]
+    type: list[str]
+    name: list[str]
+    occurrences: NDArray[np.int64]
+    total_ps: NDArray[np.int64]
+    self_ps: NDArray[np.int64]
+    is_eager: NDArray[np.bool_]
+    flops: NDArray[np.float64]
+    bytes: NDArray[np.float64]
+
+    def columns(self) -> list[Any]:
+        """Return the columns, in the order of the fields."""
+        return [getattr(self, f.name) for f in fields(self)]
+
+    def at(self, index: NDArray[np.int64]) -> _Rows:
+        """Some of the rows, in this order."""
+        columns: list[Any] = [[c[i] for i in index] if isinstance(c, list) else c[index] for c in self.columns()]
+        return _Rows(*columns)
+
+    def ran(self) -> _Rows:
+        """The ops that ran at all."""
+        return self.at(np.flatnonzero(self.occurrences > 0))
+
+
+@dataclass(frozen=True)
 class _Runs:
     """Executions of ops. One row each (or one for several of an aggregated event)."""
 
@@ -135,7 +162,7 @@ class _Runs:
     self_ps: NDArray[np.int64]
     is_eager: NDArray[np.bool_]
 
-    def table(self, trace: Trace, names: _Names) -> pd.DataFrame:
+    def rows(self, trace: Trace, names: _Names) -> _Rows:
         """Add the executions up by op."""
         times, total, own, eager = _sums(
             self.code,
@@ -145,23 +172,13 @@ class _Runs:
             self.self_ps,
             self.is_eager.astype(np.int64),
         )
-        table = pd.DataFrame(
-            {
-                "host_or_device": HOST,
-                "type": names.types,
-                "name": names.names,
-                "occurrences": times,
-                "total_ps": total,
-                "self_ps": own,
-                "is_eager": eager > 0,
-                "flops": 0.0,
-                "bytes": 0.0,
-            }
-        )
-        return table[table["occurrences"] > 0]
+        nothing = np.zeros(len(names))
+        return _Rows(
+            [HOST] * len(names), names.types, names.names, times, total, own, eager > 0, nothing, nothing
+        ).ran()
 
 
-def _host_rows(trace: Trace) -> pd.DataFrame:
+def _host_rows(trace: Trace) -> _Rows:
     names = _Names()
     event, code = _named_ops(trace, names)
     eager = _eager_calls(trace)
@@ -169,8 +186,8 @@ def _host_rows(trace: Trace) -> pd.DataFrame:
     idle_ps = _host_idle_ps(trace, runs)
     if len(eager):
         runs = _with_eager(trace, names, runs, eager)
-    table = runs.table(trace, names)
-    return table if table.empty else pd.concat([table, _idle_row(HOST, idle_ps)], ignore_index=True)
+    rows = runs.rows(trace, names)
+    return _join([rows, _idle_row(HOST, idle_ps)]) if rows.name else rows
 
 
 def _named_ops(trace: Trace, names: _Names) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -350,11 +367,11 @@ def _with_eager(trace: Trace, names: _Names, runs: _Runs, calls: NDArray[np.int6
 # ---- devices ---------------------------------------------------------------------------------------------------
 
 
-def _device_rows(trace: Trace) -> pd.DataFrame:
+def _device_rows(trace: Trace) -> _Rows:
     devices = device_events(trace)
     work = np.flatnonzero(devices.kind != OTHER)
     if not len(work):
-        return pd.DataFrame(columns=["host_or_device", "type", "name", "is_eager", *_SUMS])
+        return _join([])
     event, meta = devices.event[work], trace.meta[devices.event[work]]
     names = _Names()
     # One name, one row: the first type that is known of it.
@@ -388,21 +405,11 @@ def _device_rows(trace: Trace) -> pd.DataFrame:
     duration = trace.duration_ps[event]
     eager = _device_eager(trace, devices)[work].astype(np.int64)
     total, times_eager = _sums(code, len(names), duration, eager)
-    table = pd.DataFrame(
-        {
-            "host_or_device": DEVICE,
-            "type": names.types,
-            "name": names.names,
-            "occurrences": occurrences,
-            "total_ps": total,
-            "self_ps": total,
-            "is_eager": times_eager > 0,
-            "flops": np.bincount(code, _per_event(trace, "flops", event), len(names)),
-            "bytes": np.bincount(code, _per_event(trace, "bytes_accessed", event), len(names)),
-        }
-    )
-    table = table[table["occurrences"] > 0]
-    return pd.concat([table, _idle_row(DEVICE, _device_idle_ps(trace, devices, work))], ignore_index=True)
+    flops = _weights(code, _per_event(trace, "flops", event), len(names))
+    size = _weights(code, _per_event(trace, "bytes_accessed", event), len(names))
+    sides = [DEVICE] * len(names)
+    rows = _Rows(sides, names.types, names.names, occurrences, total, total, times_eager > 0, flops, size).ran()
+    return _join([rows, _idle_row(DEVICE, _device_idle_ps(trace, devices, work))])
 
 
 def _device_idle_ps(trace: Trace, devices: DeviceEvents, work: NDArray[np.int64]) -> int:
@@ -454,46 +461,70 @@ def _sums(code: NDArray[np.int64], n: int, *values: NDArray[np.int64]) -> list[N
     return totals
 
 
-def _idle_row(side: str, idle_ps: int) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "host_or_device": [side], "type": [IDLE], "name": [IDLE], "occurrences": [0], "total_ps": [idle_ps],
-            "self_ps": [idle_ps], "is_eager": [False], "flops": [0.0], "bytes": [0.0],
-        }
-    )  # fmt: skip
+def _weights(code: NDArray[np.int64], value: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    return np.bincount(code, value, n).astype(np.float64)
 
 
-def _finish(rows: pd.DataFrame, traces: list[Trace]) -> pd.DataFrame:
-    if len(traces) > 1 and len(rows):
-        how: dict[str, Any] = {**dict.fromkeys(_SUMS, "sum"), "type": _first_known}
-        rows = rows.groupby(["host_or_device", "name", "is_eager"], as_index=False, sort=False).agg(how)
-    rows = rows.sort_values(["host_or_device", "self_ps", "name"], ascending=[True, False, True], kind="stable")
-    rows = rows.reset_index(drop=True)
-    total, own = rows["total_ps"].to_numpy(np.int64), rows["self_ps"].to_numpy(np.int64)
-    times = rows["occurrences"].to_numpy(np.int64)
+def _idle_row(side: str, idle_ps: int) -> _Rows:
+    time_ps, nothing = np.array([idle_ps], np.int64), np.zeros(1)
+    return _Rows([side], [IDLE], [IDLE], np.zeros(1, np.int64), time_ps, time_ps, np.zeros(1, bool), nothing, nothing)
+
+
+def _join(parts: list[_Rows]) -> _Rows:
+    if not parts:
+        times, nothing = np.zeros(0, np.int64), np.zeros(0)
+        return _Rows([], [], [], times, times, times, np.zeros(0, bool), nothing, nothing)
+    columns = zip(*(part.columns() for part in parts), strict=True)
+    joined: list[Any] = [list(chain.from_iterable(c)) if isinstance(c[0], list) else np.concatenate(c) for c in columns]
+    return _Rows(*joined)
+
+
+def _over_hosts(rows: _Rows) -> _Rows:
+    """Add up the rows that several hosts have of one op."""
+    lookup: dict[tuple[str, str, bool], int] = {}
+    first: list[int] = []
+    types: list[str] = []
+    keys = zip(rows.side, rows.name, rows.is_eager.tolist(), strict=True)
+    code = np.empty(len(rows.name), np.int64)
+    for i, key in enumerate(keys):
+        code[i] = lookup.setdefault(key, len(first))
+        if code[i] == len(first):
+            first.append(i)
+            types.append(rows.type[i])
+        else:
+            types[code[i]] = types[code[i]] or rows.type[i]
+    n = len(first)
+    occurrences, total, own = _sums(code, n, rows.occurrences, rows.total_ps, rows.self_ps)
+    merged = rows.at(np.array(first, np.int64))
+    flops, size = _weights(code, rows.flops, n), _weights(code, rows.bytes, n)
+    return _Rows(merged.side, types, merged.name, occurrences, total, own, merged.is_eager, flops, size)
+
+
+def _finish(rows: _Rows, traces: list[Trace]) -> pd.DataFrame:
+    if len(traces) > 1 and rows.name:
+        rows = _over_hosts(rows)
+    keys = list(zip(rows.side, (-rows.self_ps).tolist(), rows.name, strict=True))
+    rows = rows.at(np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64))
+    times, total, own = rows.occurrences, rows.total_ps, rows.self_ps
     once = np.maximum(times, 1)
     table = pd.DataFrame(
         {
-            "host_or_device": rows["host_or_device"].astype(str),
-            "type": [kind or "Unknown" for kind in rows["type"]],
-            "name": rows["name"].astype(str),
+            "host_or_device": rows.side,
+            "type": [kind or "Unknown" for kind in rows.type],
+            "name": rows.name,
             "occurrences": times,
             "total_time_us": total / 1e6,
             "avg_time_us": np.where(times > 0, total / once, 0) / 1e6,
             "self_time_us": own / 1e6,
             "avg_self_time_us": np.where(times > 0, own / once, 0) / 1e6,
             **dict.fromkeys(_PERCENTS, 0.0),
-            "execution_mode": np.where(rows["is_eager"].astype(bool), EAGER, FUNCTION),
+            "execution_mode": np.where(rows.is_eager, EAGER, FUNCTION),
         },
         columns=list(_COLUMNS),
     )
     _put_percents(table)
     _put_rates(table, rows, traces)
     return table
-
-
-def _first_known(types: pd.Series[str]) -> str:
-    return next((kind for kind in types if kind), "")
 
 
 def _put_percents(table: pd.DataFrame) -> None:
@@ -510,9 +541,9 @@ def _put_percents(table: pd.DataFrame) -> None:
         table[f"{prefix}_cumulative_pct"] = np.where(mine, cumulative, 0.0)
 
 
-def _put_rates(table: pd.DataFrame, rows: pd.DataFrame, traces: list[Trace]) -> None:
+def _put_rates(table: pd.DataFrame, rows: _Rows, traces: list[Trace]) -> None:
     """Add what follows from FLOPs and bytes, if the file has any."""
-    flops, size = rows["flops"].to_numpy(float), rows["bytes"].to_numpy(float)
+    flops, size = rows.flops, rows.bytes
     if not (flops > 0).any() and not (size > 0).any():
         return
     seconds = table["total_time_us"].to_numpy(float) / 1e6
