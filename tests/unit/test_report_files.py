@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
@@ -75,7 +76,9 @@ def test_hosts_of_one_name_are_told_apart(tmp_path):
     assert load(tmp_path).steps["host"].unique().tolist() == ["same", "same (2)"]
 
 
-def test_any_executor_reads_the_hosts(tmp_path, pod):
+def test_any_executor_reads_the_hosts(tmp_path, pod, monkeypatch):
+    # pytest-xdist's workers have a __main__ without a __spec__, which multiprocessing asks for.
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None, raising=False)
     save_run(tmp_path, "run", pod)
     alone = load(tmp_path)
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:

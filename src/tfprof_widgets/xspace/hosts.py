@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -13,6 +14,8 @@ from .reader import XSpace, XSpaceError, read
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
+
+_log = logging.getLogger(__name__)
 
 # Starting worker processes takes about a second: as long as reading this many bytes here.
 _POOL_FROM_BYTES = 64 * 2**20
@@ -43,8 +46,11 @@ def read_hosts(paths: Sequence[str], executor: Executor | None = None) -> tuple[
             # Spawned, not forked: TensorFlow's threads in this process would not survive a fork.
             with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
                 return _sorted_out(list(pool.map(read_host, paths)))
-        except (BrokenExecutor, OSError):  # no processes to be had (a sandbox, a script without a main guard)
-            pass
+        except (BrokenExecutor, OSError, AttributeError):
+            # No processes to be had: a sandbox, a script without a main guard, a __main__ without a __spec__.
+            _log.info(
+                "The hosts' files are read one after the other: no worker processes could be started.", exc_info=True
+            )
     return _sorted_out([read_host(path) for path in paths])
 
 
