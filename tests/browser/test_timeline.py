@@ -96,7 +96,7 @@ class Viewer:
         return self.page.evaluate(
             """([label, lane]) => { const t = document.querySelector('.tfprof-tl').timeline;
             const box = t.shown.boxes.find(b => t.tracks[b.track].label === label && b.lane - t.tracks[b.track].lane === lane);
-            return (box.top + box.bottom) / 2 - t.scroll; }""",
+            return (box.top + box.bottom) / 2 - (box.pinned ? 0 : t.scroll); }""",
             [label, lane],
         )
 
@@ -114,6 +114,12 @@ class Viewer:
                 "end": start + events["duration_ps"].to_numpy() / self.item_unit,
             }
         )
+
+
+def ps_of(text: str) -> float:
+    """Turn a time as it is shown into picoseconds."""
+    number, _, unit = text.partition(" ")
+    return float(number) * {"": 1, "ps": 1, "ns": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12}[unit]
 
 
 def small() -> Space:
@@ -433,11 +439,9 @@ def test_self_times_are_those_of_the_trace(cpu_fit: Viewer) -> None:
     truth: dict[tuple, set[int]] = {}
     for key in zip(line, trace.start_ps // 1000, trace.duration_ps // 1000, trace.self_ps, strict=True):
         truth.setdefault(key[:3], set()).add(int(key[3]))
-    scale = {"ns": 1e3, "µs": 1e6, "ms": 1e9, "s": 1e12}
     assert len(found) > 10_000
     for hint, start, duration, text in found:
-        number, _, unit = text.partition(" ")
-        self_ps = float(number) * scale.get(unit, 1)
+        self_ps = ps_of(text)
         assert any(abs(self_ps - value) <= 6e-4 * value + 500 for value in truth[(hint, start, duration)]), (
             hint,
             start,
@@ -465,8 +469,10 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
     assert {row[0]: int(row[1].replace(",", "")) for row in rows} == count.to_dict()
     total = events.assign(d=events["end"] - events["start"]).groupby("name")["d"]
     for row in rows:
-        assert float(row[2].split()[0]) == pytest.approx(total.sum()[row[0]] / 1e6, rel=1e-3)
-        assert float(row[5].split()[0]) == pytest.approx(total.min()[row[0]] / 1e3, rel=1e-3)
+        for text, value in zip(
+            row[2:], (total.sum(), total.sum(), total.mean(), total.min(), total.max()), strict=True
+        ):
+            assert ps_of(text) == pytest.approx(value[row[0]] * 1000, rel=1e-3)
 
 
 def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
@@ -533,19 +539,19 @@ def test_search_by_keys(viewer: Viewer) -> None:
 
 
 def labels(viewer: Viewer) -> list[str]:
-    return [text.lstrip("▶") for text in viewer.page.locator(".tl-label").all_text_contents()]
+    return [text.lstrip("▶") for text in viewer.page.locator(".tl-label .tl-name").all_text_contents()]
 
 
 def test_sections_and_tracks_fold_and_stay_in_sight(viewer: Viewer) -> None:
     viewer.show(0, 45)
     assert labels(viewer)[:4] == ["Steps", "Host Threads", "python (main)", "tf_Compute #1"]
-    python = viewer.page.locator(".tl-track button", has_text="python")
+    python = viewer.page.locator(".tl-track .tl-name", has_text="python")
     tall = viewer.page.locator(".tl-label", has_text="python").bounding_box()["height"]
     python.click()
     viewer.settle()
     assert python.get_attribute("aria-expanded") == "false"
     assert viewer.page.locator(".tl-label", has_text="python").bounding_box()["height"] < tall
-    section = viewer.page.locator(".tl-section button")
+    section = viewer.page.locator(".tl-section .tl-name")
     section.click()
     viewer.settle()
     assert labels(viewer) == ["Steps", "Host Threads"]
@@ -568,6 +574,45 @@ def test_bookkeeping_is_folded_away_with_a_count_and_a_switch(viewer: Viewer) ->
     switch.uncheck()
     viewer.settle()
     assert not any("bookkeeping" in label for label in labels(viewer))
+
+
+def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
+    viewer.show(0, 45)
+    top = viewer.over["y"]
+    pool = viewer.page.locator(".tl-label", has_text="tf_Compute #3")
+    pool.hover()
+    pool.get_by_label("Pin to the top").click()
+    viewer.settle()
+    assert labels(viewer)[-1] == "tf_Compute #8"
+    assert pool.bounding_box()["y"] == pytest.approx(top + 24, abs=1)
+    # What is pinned stays when the others scroll; the steps are from the start.
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    viewer.show(0, 45, 1000)
+    assert viewer.state()["scroll"] > 50
+    assert viewer.page.locator(".tl-label", has_text="Steps").bounding_box()["y"] == pytest.approx(top, abs=1)
+    assert pool.bounding_box()["y"] == pytest.approx(top + 24, abs=1)
+    x, y = viewer.point(5_500_000, 12)
+    viewer.page.mouse.click(x, y)
+    viewer.settle()
+    assert viewer.page.locator(".tl-details h5").text_content() == "train 5"
+    pool.hover()
+    pool.get_by_label("Pin to the top").click()
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '400px'")
+    viewer.show(0, 45)
+    assert viewer.page.locator(".tl-some").is_hidden()
+    other = viewer.page.locator(".tl-label", has_text="tf_Compute #1")
+    other.hover()
+    other.get_by_label("Hide this track").click()
+    viewer.settle()
+    assert "tf_Compute #1" not in labels(viewer)
+    assert viewer.page.locator(".tl-some").text_content() == "9 of 10 tracks shown: show all"
+    viewer.page.get_by_placeholder("Filter tracks").fill("#[2-4]$")
+    viewer.settle()
+    assert labels(viewer) == ["Steps", "Host Threads", "tf_Compute #2", "tf_Compute #3", "tf_Compute #4"]
+    viewer.page.locator(".tl-some").click()
+    viewer.settle()
+    assert "tf_Compute #1" in labels(viewer)
+    assert viewer.page.get_by_placeholder("Filter tracks").input_value() == ""
 
 
 def test_tracks_scroll_by_the_wheel_over_their_labels(viewer: Viewer) -> None:

@@ -2,13 +2,22 @@
 
 import { h } from "../dom";
 import type { Track } from "./data";
-import { HEADER_PX, type Band } from "./layout";
+import { HEADER_PX, onScreen, type Band } from "./layout";
 
 const LABEL_PX = 22;
+
+export interface GutterActions {
+  toggle(section: number, track: number): void;
+  pin(track: number): void;
+  remove(track: number): void;
+  filter(text: string): void;
+}
 
 export class Gutter {
   readonly element = h("div", { class: "tl-gutter" });
   private readonly base = h("div", { class: "tl-base" });
+  private readonly offset = h("span", { class: "tl-offset" });
+  private readonly input = h("input", { type: "search", placeholder: "Filter tracks", "aria-label": "Filter tracks by text or regular expression", spellcheck: "false" });
   private readonly labels = h("div", { class: "tl-labels" });
   private readonly shown = new Map<string, HTMLElement>();
   /** What is shown, to leave the page alone while only the time moves. */
@@ -18,13 +27,31 @@ export class Gutter {
   constructor(
     private readonly sections: readonly { title: string }[],
     private readonly tracks: readonly Track[],
-    toggle: (section: number, track: number) => void,
+    actions: GutterActions,
   ) {
+    this.base.append(this.input, this.offset);
     this.element.append(this.base, this.labels);
-    this.labels.addEventListener("click", (event) => {
-      const label = (event.target as Element).closest<HTMLElement>(".tl-label");
-      if (label !== null) toggle(Number(label.dataset["section"]), Number(label.dataset["track"]));
+    this.input.addEventListener("input", () => actions.filter(this.input.value));
+    this.input.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return event.stopPropagation();
+      this.clearFilter();
+      actions.filter("");
+      event.stopPropagation();
     });
+    this.labels.addEventListener("click", (event) => {
+      const target = event.target as Element;
+      const label = target.closest<HTMLElement>(".tl-label");
+      if (label === null) return;
+      const [section, track] = [Number(label.dataset["section"]), Number(label.dataset["track"])];
+      const action = target.closest<HTMLElement>("[data-action]")?.dataset["action"];
+      if (action === "pin") actions.pin(track);
+      else if (action === "remove") actions.remove(track);
+      else if (action === "toggle") actions.toggle(section, track);
+    });
+  }
+
+  clearFilter(): void {
+    this.input.value = "";
   }
 
   /** Where the frame begins, and what the axis's labels count from. */
@@ -35,11 +62,13 @@ export class Gutter {
       this.labels.style.top = `${height}px`;
     }
     const text = base === "" ? "" : `${base} +`;
-    if (this.base.textContent !== text) this.base.textContent = text;
+    if (this.offset.textContent === text) return;
+    this.offset.textContent = text;
+    this.input.hidden = text !== "" && this.input.value === "";
   }
 
-  show(bands: readonly Band[], scroll: number): void {
-    const state = bands.map((band) => `${band.section}:${band.track}:${band.top}:${band.height}:${band.collapsed}`).join() + `@${scroll}`;
+  show(bands: readonly Band[], scroll: number, pinnedHeight: number): void {
+    const state = bands.map((band) => `${band.section}:${band.track}:${band.top}:${band.height}:${band.collapsed}:${band.pinned}`).join() + `@${scroll}`;
     if (state === this.state) return;
     this.state = state;
     const gone = new Set(this.shown.keys());
@@ -52,14 +81,17 @@ export class Gutter {
         this.shown.set(key, label);
         this.labels.append(label);
       }
-      label.style.top = `${band.top - scroll}px`;
+      const top = onScreen(band, scroll);
+      label.style.top = `${top}px`;
       label.style.height = `${band.height}px`;
+      label.classList.toggle("tl-pinned", band.pinned);
       const button = label.firstElementChild as HTMLElement;
       button.setAttribute("aria-expanded", String(!band.collapsed));
+      label.querySelector("[data-action=pin]")?.setAttribute("aria-pressed", String(band.pinned));
       // The label of a tall track stays in view as long as the track does.
-      const down = Math.min(Math.max(0, scroll - band.top), Math.max(0, band.height - LABEL_PX));
-      button.style.transform = down > 0 ? `translateY(${down}px)` : "";
-      button.style.height = `${Math.min(LABEL_PX, band.height)}px`;
+      const down = band.pinned ? 0 : Math.min(Math.max(0, pinnedHeight - top), Math.max(0, band.height - LABEL_PX));
+      label.style.setProperty("--down", `${down}px`);
+      label.style.setProperty("--high", `${Math.min(LABEL_PX, band.height)}px`);
     }
     for (const key of gone) {
       this.shown.get(key)!.remove();
@@ -74,15 +106,20 @@ export class Gutter {
     // The end of a label tells threads apart: it is kept when the label is cut.
     const [, head, tail] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?$/s.exec(text)!;
     const triangle = section || track!.lanes > 1;
+    const hint = track === null ? text : `${this.sections[band.section]!.title}\n${track.hint}\n${track.count.toLocaleString("en-US")} events`;
     const button = h(
       "button",
-      { type: "button", title: track === null ? text : `${track.hint}\n${track.count.toLocaleString("en-US")} events`, tabindex: section ? 0 : -1 },
+      { type: "button", class: "tl-name", "data-action": "toggle", title: hint, tabindex: section ? 0 : -1 },
       h("span", { class: "tl-triangle", "aria-hidden": "true" }, triangle ? "▶" : ""),
       h("span", { class: "tl-text" }, head),
       tail === undefined ? null : h("span", { class: "tl-tail" }, tail),
     );
     const label = h("div", { class: `tl-label ${section ? "tl-section" : "tl-track"}`, "data-section": band.section, "data-track": band.track }, button);
     if (section) label.style.minHeight = `${HEADER_PX}px`;
+    else {
+      const act = (action: string, sign: string, title: string) => h("button", { type: "button", "data-action": action, title, "aria-label": `${title}: ${text}`, tabindex: -1 }, sign);
+      label.append(h("span", { class: "tl-acts" }, act("pin", "⌃", "Pin to the top"), act("remove", "×", "Hide this track")));
+    }
     return label;
   }
 }

@@ -17,6 +17,8 @@ export interface LaneBox {
   /** Pixels from the top of the timeline. */
   top: number;
   bottom: number;
+  /** It stays where it is while the others scroll. */
+  pinned: boolean;
   /** Too flat for names and for the pointer to tell events apart by their lane. */
   flat: boolean;
 }
@@ -29,6 +31,7 @@ export interface Band {
   top: number;
   height: number;
   collapsed: boolean;
+  pinned: boolean;
   boxes: LaneBox[];
 }
 
@@ -38,47 +41,59 @@ export interface LayoutState {
   storeOf(track: Track): Store | null;
   isCollapsed(section: number, track: number): boolean;
   /** Whether a track takes part at all. */
-  isShown(track: Track): boolean;
+  isShown(index: number): boolean;
+  /** Whether a track stays on top of all. */
+  isPinned(index: number): boolean;
 }
 
 export interface Layout {
+  /** On top of all, whatever is scrolled to. */
+  pinned: Band[];
+  pinnedHeight: number;
+  /** The others; their places begin below those pinned. */
   bands: Band[];
   height: number;
 }
 
 export function layOut(state: LayoutState): Layout {
-  const bands: Band[] = [];
+  const shown = state.tracks.flatMap((track, index) => (state.isShown(index) && state.storeOf(track) !== null ? [index] : []));
   let top = 0;
+  const add = (bands: Band[], index: number, pinned: boolean) => {
+    const band = trackBand(state, index, top, pinned);
+    bands.push(band);
+    top += band.height;
+  };
+  const pinned: Band[] = [];
+  for (const index of shown) if (state.isPinned(index)) add(pinned, index, true);
+  const pinnedHeight = top;
+  const bands: Band[] = [];
   state.sections.forEach((_, section) => {
-    const members = state.tracks.flatMap((track, index) =>
-      track.section === section && state.isShown(track) && state.storeOf(track) !== null ? [index] : [],
-    );
+    const members = shown.filter((index) => state.tracks[index]!.section === section && !state.isPinned(index));
     if (members.length === 0) return;
-    const steps = members.every((index) => state.tracks[index]!.kind === "steps");
-    const collapsed = !steps && state.isCollapsed(section, -1);
-    if (!steps) {
+    // Steps need no header.
+    const collapsed = state.isCollapsed(section, -1) && members.some((index) => state.tracks[index]!.kind !== "steps");
+    if (members.some((index) => state.tracks[index]!.kind !== "steps")) {
       const boxes = collapsed ? strips(state, members, top + 3, HEADER_PX - 6) : [];
-      bands.push({ kind: "section", section, track: -1, top, height: HEADER_PX, collapsed, boxes });
+      bands.push({ kind: "section", section, track: -1, top, height: HEADER_PX, collapsed, pinned: false, boxes });
       top += HEADER_PX;
     }
-    if (collapsed) return;
-    for (const index of members) {
-      const track = state.tracks[index]!;
-      const store = state.storeOf(track)!;
-      const folded = state.isCollapsed(section, index);
-      const inner = folded ? FOLDED_PX : track.lanes * LANE_PX;
-      const boxes: LaneBox[] = [];
-      for (let lane = 0; lane < track.lanes; lane++) {
-        const height = inner / track.lanes;
-        const y = top + ABOVE_PX + lane * height;
-        boxes.push({ store, lane: track.lane + lane, track: index, top: y, bottom: y + (folded ? height : height - 1), flat: folded });
-      }
-      const height = ABOVE_PX + inner + BELOW_PX;
-      bands.push({ kind: "track", section, track: index, top, height, collapsed: folded, boxes });
-      top += height;
-    }
+    if (!collapsed) for (const index of members) add(bands, index, false);
   });
-  return { bands, height: top };
+  return { pinned, pinnedHeight, bands, height: top };
+}
+
+function trackBand(state: LayoutState, index: number, top: number, pinned: boolean): Band {
+  const track = state.tracks[index]!;
+  const store = state.storeOf(track)!;
+  const collapsed = state.isCollapsed(track.section, index);
+  const inner = collapsed ? FOLDED_PX : track.lanes * LANE_PX;
+  const each = inner / track.lanes;
+  const boxes: LaneBox[] = [];
+  for (let lane = 0; lane < track.lanes; lane++) {
+    const y = top + ABOVE_PX + lane * each;
+    boxes.push({ store, lane: track.lane + lane, track: index, top: y, bottom: y + (collapsed ? each : each - 1), pinned, flat: collapsed });
+  }
+  return { kind: "track", section: track.section, track: index, top, height: ABOVE_PX + inner + BELOW_PX, collapsed, pinned, boxes };
 }
 
 /** The outermost events of each track, one thin line a track: what a folded section still shows. */
@@ -87,11 +102,11 @@ function strips(state: LayoutState, members: number[], top: number, height: numb
   return members.map((index, i) => {
     const track = state.tracks[index]!;
     const y = top + i * each;
-    return { store: state.storeOf(track)!, lane: track.lane, track: index, top: y, bottom: y + each, flat: true };
+    return { store: state.storeOf(track)!, lane: track.lane, track: index, top: y, bottom: y + each, pinned: false, flat: true };
   });
 }
 
-/** The bands that cross `[top, bottom)`; they ascend. */
+/** The bands, other than pinned ones, that cross `[top, bottom)`; they ascend. */
 export function bandsBetween(layout: Layout, top: number, bottom: number): Band[] {
   const { bands } = layout;
   let low = 0;
@@ -104,4 +119,9 @@ export function bandsBetween(layout: Layout, top: number, bottom: number): Band[
   let stop = low;
   while (stop < bands.length && bands[stop]!.top < bottom) stop++;
   return bands.slice(low, stop);
+}
+
+/** Where a box or band is on the screen, in pixels of the frame. */
+export function onScreen(place: { top: number; pinned: boolean }, scroll: number): number {
+  return place.pinned ? place.top : place.top - scroll;
 }

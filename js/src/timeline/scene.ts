@@ -2,8 +2,8 @@
 
 import type { Names } from "./data";
 import type { Labels } from "./labels";
-import { bandsBetween, type Band, type LaneBox, type Layout } from "./layout";
-import { Detail, LEVELS, makeDrawn, type Marks, type Window } from "./lod";
+import { bandsBetween, onScreen, type Band, type LaneBox, type Layout } from "./layout";
+import { Detail, LEVELS, makeDrawn, type Boxes, type Marks, type Window } from "./lod";
 import { mix, parseColor, shadeShare, textOn, type Rgb } from "./paint";
 import type { Store } from "./data";
 import type { Frame } from "./view";
@@ -106,44 +106,51 @@ export class Scene {
     return order;
   }
 
+  private colorOf(part: Boxes, i: number, boxes: readonly LaneBox[], marks: ReadonlyMap<Store, Marks> | null): number {
+    const name = boxes[part.row[i]!]!.store.name[part.event[i]!]!;
+    return this.cell(this.look[name]!, marks === null || part.marked[i] === 1 ? 1 : 0, part.level[i]!);
+  }
+
   private inkDimmed(): string {
     return this.theme === THEMES.dark ? "#7d8791" : "#8a939c";
   }
 
-  /** Events that the pointer can tell apart by their lane: the lanes in view. */
   make(layout: Layout, view: View, marks: ReadonlyMap<Store, Marks> | null): Shown {
-    const bands = bandsBetween(layout, view.scroll, view.scroll + view.height);
-    const boxes = bands.flatMap((band) => band.boxes).filter((box) => box.bottom > view.scroll && box.top < view.scroll + view.height);
+    const { pinned, pinnedHeight } = layout;
+    const [top0, bottom0] = [view.scroll + pinnedHeight, view.scroll + view.height];
+    const scrolled = bandsBetween(layout, top0, bottom0);
+    const bands = [...pinned, ...scrolled];
+    const boxes = bands.flatMap((band) => band.boxes).filter((box) => box.pinned || (box.bottom > top0 && box.top < bottom0));
     const window: Window = { start: view.start, end: view.start + view.width * view.perPx, perPx: view.perPx };
     this.detail.draw(boxes, window, this.look, marks, this.drawn);
     const { singles, bars, total, alone } = this.drawn;
 
-    const backs = this.background(bands, view);
-    const count = backs.length + singles.n + bars.n;
+    const back = this.background(scrolled, view);
+    // Those pinned cover what scrolls away below them.
+    const cover = pinnedHeight > 0 ? [[0, pinnedHeight, this.theme.paper] as const, ...this.background(pinned, view)] : [];
+    const count = back.length + cover.length + singles.n + bars.n;
     const left = new Float32Array(count);
     const right = new Float32Array(count);
     const top = new Float32Array(count);
     const bottom = new Float32Array(count);
     const color = new Uint8Array(count * 4);
     let n = 0;
-    for (const [y0, y1, fill] of backs) {
-      left[n] = 0;
-      right[n] = view.width;
-      top[n] = y0;
-      bottom[n] = y1;
-      color.set([...fill, 255], n * 4);
-      n++;
-    }
-    const { look, table } = this;
-    const { start, perPx, width, scroll } = view;
-    for (const part of [singles, bars]) {
-      const cells = this.cells;
-      for (let i = 0; i < part.n; i++) {
-        const bright = marks === null || part.marked[i] === 1 ? 1 : 0;
-        cells[i] = this.cell(look[boxes[part.row[i]!]!.store.name[part.event[i]!]!]!, bright, part.level[i]!);
+    const fill = (areas: readonly (readonly [number, number, Rgb])[]) => {
+      for (const [y0, y1, rgb] of areas) {
+        right[n] = view.width;
+        top[n] = y0;
+        bottom[n] = y1;
+        color.set([...rgb, 255], n * 4);
+        n++;
       }
-      for (const i of this.byCell(part.n)) {
+    };
+    const { table } = this;
+    const { start, perPx, width, scroll } = view;
+    const { cells } = this;
+    const place = (part: Boxes, order: Uint32Array, pinnedOnes: boolean) => {
+      for (const i of order) {
         const box = boxes[part.row[i]!]!;
+        if (box.pinned !== pinnedOnes) continue;
         let x0 = Math.max(-2, (part.left[i]! - start) / perPx);
         let x1 = Math.min(width + 2, (part.right[i]! - start) / perPx);
         if (part.level[i] === 0) {
@@ -157,18 +164,28 @@ export class Scene {
         }
         left[n] = x0;
         right[n] = x1;
-        top[n] = box.top - scroll;
-        bottom[n] = box.bottom - scroll;
-        const at = cells[i]!;
+        top[n] = onScreen(box, scroll);
+        bottom[n] = top[n]! + box.bottom - box.top;
+        const at = this.colorOf(part, i, boxes, marks);
         color[n * 4] = table[at]!;
         color[n * 4 + 1] = table[at + 1]!;
         color[n * 4 + 2] = table[at + 2]!;
         color[n * 4 + 3] = 255;
         n++;
       }
-    }
+    };
+    const order = [singles, bars].map((part) => {
+      for (let i = 0; i < part.n; i++) cells[i] = this.colorOf(part, i, boxes, marks);
+      return this.byCell(part.n);
+    });
+    fill(back);
+    place(singles, order[0]!, false);
+    place(bars, order[1]!, false);
+    fill(cover);
+    place(singles, order[0]!, true);
+    place(bars, order[1]!, true);
     return {
-      frame: { boxes: { left, right, top, bottom, color }, words: this.words(boxes, view, marks !== null), ticks: { at: [], labels: [] } },
+      frame: { boxes: { left, right, top, bottom, color }, words: this.words(boxes, view, pinnedHeight, marks !== null), ticks: { at: [], labels: [] } },
       bands,
       boxes,
       total,
@@ -182,13 +199,13 @@ export class Scene {
   private background(bands: Band[], view: View): [number, number, Rgb][] {
     const { header, line } = this.theme;
     return bands.flatMap((band): [number, number, Rgb][] => {
-      const y = band.top - view.scroll;
+      const y = onScreen(band, view.scroll);
       if (band.kind === "section") return [[y, y + band.height - 1, header]];
       return [[y + band.height - 1, y + band.height, line]];
     });
   }
 
-  private words(boxes: LaneBox[], view: View, marking: boolean): Frame["words"] {
+  private words(boxes: LaneBox[], view: View, pinnedHeight: number, marking: boolean): Frame["words"] {
     const { singles } = this.drawn;
     const { start, perPx, width, scroll } = view;
     const room = (i: number) => Math.min(width, (singles.right[i]! - start) / perPx) - Math.max(0, (singles.left[i]! - start) / perPx);
@@ -200,11 +217,14 @@ export class Scene {
     const words: Frame["words"] = { x: [], y: [], text: [], color: [] };
     for (const i of chosen) {
       const box = boxes[singles.row[i]!]!;
+      const y = onScreen(box, scroll) + (box.bottom - box.top) / 2 + 0.5;
+      // Below what is pinned a name would show through.
+      if (!box.pinned && y < pinnedHeight + 7) continue;
       const name = box.store.name[singles.event[i]!]!;
       const text = this.labels.fit(this.names.name[name]!, this.names.short[name]!, room(i) - 2 * PADDING_PX);
       if (text === "") continue;
       words.x.push(Math.max(0, (singles.left[i]! - start) / perPx) + PADDING_PX);
-      words.y.push((box.top + box.bottom) / 2 - scroll + 0.5);
+      words.y.push(y);
       words.text.push(text);
       words.color.push(marking && singles.marked[i] !== 1 ? this.inkDimmed() : this.ink[this.look[name]!]!);
     }

@@ -8,7 +8,7 @@ import { Details, type Field } from "./details";
 import { Gutter } from "./gutter";
 import { listenToKeys, listenToPointer } from "./interact";
 import { Labels } from "./labels";
-import { layOut, type LaneBox, type Layout } from "./layout";
+import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Rect } from "./overlay";
 import { parseColor } from "./paint";
@@ -40,6 +40,7 @@ const SNAP_PX = 7;
 const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 460;
+const MOST_STEP_TRACKS = 4;
 
 export class Timeline implements Mounted {
   readonly root: HTMLElement;
@@ -72,8 +73,12 @@ export class Timeline implements Mounted {
   private readonly tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
   private readonly live = h("div", { class: "tl-sr", "aria-live": "polite" });
   private readonly folded = new Set<string>();
+  private readonly pinned = new Set<number>();
+  private readonly removed = new Set<number>();
+  private filter: RegExp | null = null;
+  private readonly someTracks = h("button", { type: "button", class: "tl-some", hidden: true });
   private readonly controller = new AbortController();
-  private layout: Layout = { bands: [], height: 0 };
+  private layout: Layout = { pinned: [], pinnedHeight: 0, bands: [], height: 0 };
   private view: View | null = null;
   private room: Room = { left: 0, top: 0, width: 0, height: 0 };
   private frame = 0;
@@ -102,7 +107,16 @@ export class Timeline implements Mounted {
     const { signal } = this.controller;
     const summary = uniqueId("timeline");
     this.toolbar = new Toolbar(this, item.hidden_count ?? 0, signal);
-    this.gutter = new Gutter(item.sections, tracks, (section, track) => this.toggle(section, track));
+    this.gutter = new Gutter(item.sections, tracks, {
+      toggle: (section, track) => this.toggle(section, track),
+      pin: (track) => this.pin(track),
+      remove: (track) => this.remove(track),
+      filter: (text) => this.setFilter(text),
+    });
+    this.someTracks.addEventListener("click", () => this.showAllTracks(), { signal });
+    // Steps stay on top of all; those of many devices would take all the room.
+    const steps = tracks.flatMap((track, index) => (track.kind === "steps" ? [index] : []));
+    if (steps.length <= MOST_STEP_TRACKS) for (const index of steps) this.pinned.add(index);
     this.minimap = new Minimap(
       () => this.whole(),
       (start, end) => {
@@ -133,7 +147,7 @@ export class Timeline implements Mounted {
       this.toolbar.element,
       h("div", { class: "tl-minirow" }, h("div", { class: "tl-minilabel" }, `Whole trace: ${formatDuration(item.span_ps)}`), this.minimap.element),
       this.main,
-      h("div", { class: "tl-foot" }, this.count, this.hint, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
+      h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
       this.details.element,
       this.toolbar.help,
       this.live,
@@ -231,26 +245,69 @@ export class Timeline implements Mounted {
       tracks: this.tracks,
       storeOf: (track) => this.storeOf(track),
       isCollapsed: (section, track) => this.folded.has(`${section}:${track}`),
-      isShown: (track) => !track.hidden || this.showHidden,
+      isShown: (index) => this.isShown(index),
+      isPinned: (index) => this.pinned.has(index),
     });
     this.spacer.style.height = `${this.layout.height + this.room.top}px`;
+  }
+
+  private isShown(index: number): boolean {
+    const track = this.tracks[index]!;
+    if (track.hidden && !this.showHidden) return false;
+    if (this.removed.has(index)) return false;
+    // Pinned ones are wanted whatever the others are filtered by.
+    return this.filter === null || this.pinned.has(index) || this.filter.test(`${this.item.sections[track.section]!.title} ${track.label} ${track.hint}`);
+  }
+
+  /** Lays the tracks out again after what is shown, folded or pinned has changed. */
+  private relay(): void {
+    this.lay();
+    this.scrollTo(this.scroll);
+    const all = this.tracks.filter((track) => !track.hidden || this.showHidden).length;
+    const shown = this.tracks.filter((_, index) => this.isShown(index)).length;
+    this.someTracks.hidden = shown === all;
+    this.someTracks.textContent = `${shown} of ${all} tracks shown: show all`;
+    this.invalidate();
+  }
+
+  pin(track: number): void {
+    if (!this.pinned.delete(track)) this.pinned.add(track);
+    this.relay();
+  }
+
+  remove(track: number): void {
+    this.removed.add(track);
+    this.relay();
+  }
+
+  /** Only tracks whose label (or section, or thread's name) has a text in it, or matches a regular expression. */
+  setFilter(text: string): void {
+    try {
+      this.filter = text === "" ? null : new RegExp(text, "i");
+    } catch {
+      this.filter = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
+    }
+    this.relay();
+  }
+
+  private showAllTracks(): void {
+    this.removed.clear();
+    this.filter = null;
+    this.gutter.clearFilter();
+    this.relay();
   }
 
   toggle(section: number, track: number): void {
     if (track >= 0 && this.tracks[track]!.lanes < 2) return;
     const key = `${section}:${track}`;
     if (!this.folded.delete(key)) this.folded.add(key);
-    this.lay();
-    this.scrollTo(this.scroll);
-    this.invalidate();
+    this.relay();
   }
 
   async setHidden(show: boolean): Promise<void> {
     if (show) await this.loadHidden();
     this.showHidden = show;
-    this.lay();
-    this.scrollTo(this.scroll);
-    this.invalidate();
+    this.relay();
   }
 
   private async loadHidden(): Promise<void> {
@@ -261,7 +318,7 @@ export class Timeline implements Mounted {
 
   /** The box of a lane, where it is in view or out of it; null where its track is folded away. */
   private boxOf(store: Store, lane: number): LaneBox | null {
-    for (const band of this.layout.bands) {
+    for (const band of [...this.layout.pinned, ...this.layout.bands]) {
       for (const box of band.boxes) if (box.store === store && box.lane === lane) return box;
     }
     return null;
@@ -271,11 +328,16 @@ export class Timeline implements Mounted {
     return this.tracks.findIndex((track) => this.storeOf(track) === store && lane >= track.lane && lane < track.lane + track.lanes);
   }
 
+  private boxAt(y: number): LaneBox | undefined {
+    const pinned = y < this.layout.pinnedHeight;
+    const down = pinned ? y : y + this.scroll;
+    return this.shown?.boxes.find((box) => box.pinned === pinned && down >= box.top && down < box.bottom + 1);
+  }
+
   /** What the pointer is on. */
   spotAt(x: number, y: number): Spot | null {
     if (this.shown === null) return null;
-    const down = y + this.scroll;
-    const box = this.shown.boxes.find((each) => down >= each.top && down < each.bottom + 1);
+    const box = this.boxAt(y);
     if (box === undefined) return null;
     const { store, lane } = box;
     const { perPx } = this;
@@ -294,15 +356,18 @@ export class Timeline implements Mounted {
     const left = this.xOf(place.store.start[place.event]!);
     const right = Math.max(left + 2, this.xOf(place.store.end[place.event]!));
     if (right < -2 || left > this.width + 2) return null;
-    return { left: Math.max(-4, left) - 1, right: Math.min(this.width + 4, right) + 1, top: box.top - this.scroll - 1, bottom: box.bottom - this.scroll + 1 };
+    const top = onScreen(box, this.scroll);
+    const bottom = top + box.bottom - box.top;
+    if (!box.pinned && bottom < this.layout.pinnedHeight) return null;
+    return { left: Math.max(-4, left) - 1, right: Math.min(this.width + 4, right) + 1, top: top - 1, bottom: bottom + 1 };
   }
 
   /** The edge of an event near a point, for marks to snap to. */
   snap(x: number, y: number): number {
-    const spot = this.shown?.boxes.find((each) => y + this.scroll >= each.top && y + this.scroll < each.bottom + 1);
+    const box = this.boxAt(y);
     const time = this.timeAt(x);
-    if (spot === undefined) return time;
-    const { store, lane } = spot;
+    if (box === undefined) return time;
+    const { store, lane } = box;
     const first = store.laneFirst[lane]!;
     const last = store.laneFirst[lane + 1]!;
     const near = store.firstEnd(time, first, last);
@@ -411,11 +476,13 @@ export class Timeline implements Mounted {
         this.showHidden = true;
         this.toolbar.showHidden(true);
       }
-      this.lay();
+      if (!this.isShown(this.tracks.indexOf(track))) this.showAllTracks();
+      this.relay();
     }
     const box = this.boxOf(place.store, place.lane);
-    if (box !== null && (box.top < this.scroll + 4 || box.bottom > this.scroll + this.height - 4)) {
-      this.scrollTo((box.top + box.bottom) / 2 - this.height / 2);
+    const { pinnedHeight } = this.layout;
+    if (box !== null && !box.pinned && (box.top < this.scroll + pinnedHeight + 4 || box.bottom > this.scroll + this.height - 4)) {
+      this.scrollTo((box.top + box.bottom) / 2 - (this.height + pinnedHeight) / 2);
     }
     const [from, to] = [place.store.start[place.event]!, place.store.end[place.event]!];
     const [start, end] = this.viewport.target;
@@ -474,8 +541,11 @@ export class Timeline implements Mounted {
     const end = this.timeAt(rect.right);
     this.selected = null;
     this.summaryOf = { start, end, top: rect.top + this.scroll, bottom: rect.bottom + this.scroll };
-    const { top, bottom } = this.summaryOf;
-    const boxes = this.layout.bands.flatMap((band) => band.boxes).filter((box) => box.bottom > top && box.top < bottom);
+    const boxes = (this.shown?.boxes ?? []).filter((box) => {
+      const top = onScreen(box, this.scroll);
+      const bottom = top + box.bottom - box.top;
+      return bottom > rect.top && top < rect.bottom && (box.pinned || bottom > this.layout.pinnedHeight);
+    });
     const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
     const rows = summarize(lanes, start, end);
     const count = rows.reduce((sum, row) => sum + row.count, 0);
@@ -717,7 +787,7 @@ export class Timeline implements Mounted {
     this.frames++;
 
     this.gutter.setAxis(room.top, axis.base);
-    this.gutter.show(shown.bands, this.scroll);
+    this.gutter.show(shown.bands, this.scroll, this.layout.pinnedHeight);
     this.minimap.show(this.viewport.start, this.viewport.end);
     this.overlay.showSelected(this.selected === null ? null : this.rectOf(this.selected));
     this.overlay.showRanges(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Track } from "../../src/timeline/data";
 import { Labels } from "../../src/timeline/labels";
-import { bandsBetween, layOut } from "../../src/timeline/layout";
+import { bandsBetween, layOut, onScreen } from "../../src/timeline/layout";
 import { mix, parseColor, shadeShare, textOn } from "../../src/timeline/paint";
 import { Viewport } from "../../src/timeline/viewport";
 import { storeOf } from "./make";
@@ -13,12 +13,13 @@ const track = (section: number, lanes: number, kind: Track["kind"] = "host", lan
 describe("layOut", () => {
   const store = storeOf([], [], [], [], [], []);
   const tracks = [track(0, 1, "steps"), track(1, 3, "host", 1), track(1, 1, "bookkeeping", 4), track(2, 2, "host", 4)];
-  const state = (folded: string[] = [], shown: (t: Track) => boolean = (t) => !t.hidden) => ({
+  const state = (folded: string[] = [], shown: (t: Track) => boolean = (t) => !t.hidden, pinned: number[] = []) => ({
     sections: [{ title: "Steps" }, { title: "A" }, { title: "B" }],
     tracks,
     storeOf: () => store,
     isCollapsed: (section: number, index: number) => folded.includes(`${section}:${index}`),
-    isShown: shown,
+    isShown: (index: number) => shown(tracks[index]!),
+    isPinned: (index: number) => pinned.includes(index),
   });
 
   it("stacks headers and tracks without gaps or overlaps, a box a lane", () => {
@@ -49,6 +50,16 @@ describe("layOut", () => {
     expect(bands[1]!.boxes.map((box) => [box.track, box.flat])).toEqual([[1, true]]);
     expect(bands[3]!.boxes.map((box) => [box.lane, box.flat])).toEqual([[4, true], [5, true]]);
     expect(bands[3]!.height).toBeLessThan(layOut(state()).bands[4]!.height);
+  });
+
+  it("keeps pinned tracks on top, out of their sections", () => {
+    const { pinned, pinnedHeight, bands } = layOut(state([], (t) => !t.hidden, [0, 3]));
+    expect(pinned.map((band) => [band.track, band.pinned])).toEqual([[0, true], [3, true]]);
+    expect(bands.map((band) => [band.section, band.track])).toEqual([[1, -1], [1, 1]]);
+    expect(bands[0]!.top).toBe(pinnedHeight);
+    expect(onScreen(pinned[1]!, 50)).toBe(pinned[1]!.top);
+    expect(onScreen(bands[0]!, 50)).toBe(pinnedHeight - 50);
+    expect(pinned[1]!.boxes.every((box) => box.pinned && box.top >= pinned[1]!.top)).toBe(true);
   });
 
   it("shows bookkeeping only when asked", () => {
