@@ -186,6 +186,12 @@ export interface SectionItem {
   title: string;
 }
 
+export interface ChangeItem {
+  kind: "change";
+  label: string;
+  change: Prose[];
+}
+
 export interface FindingsItem {
   kind: "findings";
   title?: string;
@@ -246,6 +252,7 @@ export type Item =
   | RowItem
   | SwitchItem
   | SectionItem
+  | ChangeItem
   | FindingsItem
   | StagesItem
   | StepperItem

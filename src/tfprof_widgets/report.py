@@ -277,6 +277,7 @@ class Report:
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, title, make in (
             ("overview", "Overview", lambda: self._overview_tab(payload)),
+            ("input_pipeline", "Input pipeline", lambda: self._input_pipeline_tab(payload)),
             ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
             ("trace", "Trace", lambda: self._trace_tab(payload)),
             (
@@ -303,6 +304,12 @@ class Report:
         step_ms = 0.0 if step_time.empty else float(step_time["mean_ms"].iloc[0])
         tab["items"].insert(0, recommendations(self.advice, step_ms))
         return tab
+
+    def _input_pipeline_tab(self, payload: Payload) -> Tab:
+        from .views.input_pipeline import find_step_chart, input_pipeline_tab
+
+        drawn = next((find_step_chart(tab["items"]) for tab in payload.tabs if tab["id"] == "overview"), None)
+        return input_pipeline_tab(payload, self.input_pipeline, drawn)
 
     @cached_property
     def timelines(self) -> list[Timeline]:

@@ -5,7 +5,7 @@ import { mountTimeline } from "../timeline/index";
 import type { Context, Item, Mounted, RowItem } from "../types";
 import { mountFacts } from "./facts";
 import { mountFigure } from "./figure";
-import { mountFindings } from "./findings";
+import { mountFindings, prose } from "./findings";
 import { mountStages } from "./stages";
 import { mountStepper } from "./stepper";
 import { mountSwitch } from "./switch";
@@ -42,6 +42,9 @@ function mountKind(host: HTMLElement, item: Item, ctx: Context): Mounted | Promi
       return mountSwitch(host, item, ctx);
     case "section":
       host.append(h("h3", { class: "tfprof-section" }, item.title));
+      return { dispose() {}, resize() {} };
+    case "change":
+      host.append(h("div", { class: "tfprof-labelled" }, h("strong", {}, `${item.label}:`), prose(item.change)));
       return { dispose() {}, resize() {} };
     case "findings":
       return mountFindings(host, item, ctx);
