@@ -73,12 +73,12 @@ async ([steps, mode]) => {
 _SEARCH = """
 async (text) => {
   const t = document.querySelector(".tfprof-tl").timeline;
-  await t.search("warm up", false);
+  await t.search("warm up", "text");
   const begun = performance.now();
-  await t.search(text, false);
+  await t.search(text, "text");
   const took = performance.now() - begun;
   const said = document.querySelector(".tl-hits").textContent;
-  await t.search("", false);
+  await t.search("", "text");
   return [took, said];
 }
 """

@@ -86,15 +86,45 @@ export function summarize(lanes: readonly { store: Store; lane: number; track: T
   return [...byName.values()].sort((a, b) => b.total - a.total || b.count - a.count);
 }
 
+/** Ticks of `[start, end]` in which at least one event of some lanes runs. */
+export function busyTime(lanes: readonly { store: Store; lane: number }[], start: number, end: number): number {
+  const parts = lanes.map(({ store, lane }) => {
+    const first = store.firstEnd(start, store.laneFirst[lane]!, store.laneFirst[lane + 1]!);
+    return { store, first, last: store.firstStart(end, first, store.laneFirst[lane + 1]!) };
+  });
+  const n = parts.reduce((sum, part) => sum + part.last - part.first, 0);
+  const starts = new Float64Array(n);
+  const ends = new Float64Array(n);
+  let at = 0;
+  for (const { store, first, last } of parts) {
+    for (let i = first; i < last; i++, at++) {
+      starts[at] = Math.max(start, store.start[i]!);
+      ends[at] = Math.min(end, store.end[i]!);
+    }
+  }
+  // As many have ended as have begun: nothing runs until the next one begins.
+  starts.sort();
+  ends.sort();
+  let busy = 0;
+  for (let i = 0, from = 0; i < n; i++) {
+    if (i + 1 < n && starts[i + 1]! <= ends[i]!) continue;
+    busy += ends[i]! - starts[from]!;
+    from = i + 1;
+  }
+  return busy;
+}
+
 // ---- search -----------------------------------------------------------------------------------------------------
 
-/** Which names a search finds: text in either case, or a regular expression. Throws on a bad one. */
-export function matchNames(names: { name: string[] }, wanted: string, regex: boolean): Uint8Array {
+export type Match = "text" | "regex" | "exact";
+
+/** Which names a search finds: text in either case, a regular expression (throws on a bad one), or one name exactly. */
+export function matchNames(names: { name: string[] }, wanted: string, match: Match): Uint8Array {
   const found = new Uint8Array(names.name.length);
   if (wanted === "") return found;
   const lower = wanted.toLowerCase();
-  const pattern = regex ? new RegExp(wanted, "i") : null;
-  const hit = (text: string) => (pattern === null ? text.toLowerCase().includes(lower) : pattern.test(text));
+  const pattern = match === "regex" ? new RegExp(wanted, "i") : null;
+  const hit = (text: string) => (match === "exact" ? text === wanted : pattern === null ? text.toLowerCase().includes(lower) : pattern.test(text));
   for (let i = 0; i < found.length; i++) {
     if (hit(names.name[i]!)) found[i] = 1;
   }

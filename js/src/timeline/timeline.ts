@@ -12,7 +12,7 @@ import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Rect } from "./overlay";
 import { parseColor } from "./paint";
-import { eventAt, findHits, isOwn, matchNames, selfTime, step, summarize, type Hits, type Place } from "./query";
+import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, step, summarize, type Hits, type Match, type Place } from "./query";
 import { Scene, type Shown } from "./scene";
 import { formatDuration, formatTime, ticks } from "./ticks";
 import sheet from "./timeline.css";
@@ -549,8 +549,9 @@ export class Timeline implements Mounted {
     const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
     const rows = summarize(lanes, start, end);
     const count = rows.reduce((sum, row) => sum + row.count, 0);
+    const busy = end > start ? busyTime(lanes, start, end) / (end - start) : 0;
     this.details.showSummary(
-      `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}`,
+      `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}, ${(100 * busy).toFixed(1)} % of it busy`,
       rows,
       this.names,
       this.unit,
@@ -587,13 +588,14 @@ export class Timeline implements Mounted {
     }
   }
 
-  searchFor(text: string): void {
-    this.toolbar.setSearch(text);
-    void this.search(text, false);
+  /** Finds every event of one name. */
+  searchFor(name: string): void {
+    this.toolbar.setSearch(name);
+    void this.search(name, "exact");
   }
 
-  /** Finds names; returns what to say about it. */
-  async search(wanted: string, regex: boolean): Promise<void> {
+  /** Finds names, marks their events and says how many there are. */
+  async search(wanted: string, match: Match): Promise<void> {
     if (wanted === "") {
       this.hits = null;
       this.toolbar.showHits("", false);
@@ -602,7 +604,7 @@ export class Timeline implements Mounted {
     }
     let found: Uint8Array;
     try {
-      found = matchNames(this.names, wanted, regex);
+      found = matchNames(this.names, wanted, match);
     } catch (error) {
       this.toolbar.showHits(errorMessage(error), true);
       return;

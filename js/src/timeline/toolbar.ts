@@ -80,7 +80,7 @@ export class Toolbar {
     for (const [key, meaning] of KEYS) list.append(h("dt", {}, key), h("dd", {}, meaning));
     this.help = h("div", { class: "tl-help", role: "dialog", "aria-label": "Keys of the timeline", hidden: true }, h("b", {}, "Keys"), list);
 
-    const run = () => void timeline.search(this.input.value, this.regex.getAttribute("aria-pressed") === "true");
+    const run = () => void timeline.search(this.input.value, this.regex.getAttribute("aria-pressed") === "true" ? "regex" : "text");
     this.input.addEventListener("input", run, { signal });
     this.regex.addEventListener(
       "click",

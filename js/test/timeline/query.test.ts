@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Track } from "../../src/timeline/data";
-import { eventAt, findHits, matchNames, selfTime, step, summarize } from "../../src/timeline/query";
+import { busyTime, eventAt, findHits, matchNames, selfTime, step, summarize } from "../../src/timeline/query";
 import { randomLane, storeOf } from "./make";
 
 const track: Track = { section: 0, label: "", hint: "", kind: "host", hidden: false, first: 0, count: 0, lanes: 2, lane: 0, busyPs: 0 };
@@ -53,13 +53,27 @@ describe("summarize", () => {
   });
 });
 
+describe("busyTime", () => {
+  it("counts time once, and only that in the window", () => {
+    const lanes = [0, 1].map((lane) => ({ store, lane }));
+    expect(busyTime(lanes, 0, 1000)).toBe(150);
+    expect(busyTime(lanes, 50, 220)).toBe(70);
+    expect(busyTime(lanes, 100, 200)).toBe(0);
+    expect(busyTime([lanes[1]!], 0, 1000)).toBe(50);
+    const apart = storeOf([{ start: 0, duration: 10 }, { start: 30, duration: 10 }], [{ start: 5, duration: 10 }, { start: 35, duration: 2 }, { start: 60, duration: 0 }]);
+    expect(busyTime([0, 1].map((lane) => ({ store: apart, lane })), 0, 100)).toBe(25);
+  });
+});
+
 describe("search", () => {
   const names = { name: ["a/MatMul:MatMul", "train 3", "Relu", "MatMul<img onerror=x>"] };
   it("finds text in either case, and regular expressions", () => {
-    expect([...matchNames(names, "matmul", false)]).toEqual([1, 0, 0, 1]);
-    expect([...matchNames(names, "^relu$", true)]).toEqual([0, 0, 1, 0]);
-    expect([...matchNames(names, "(", false)]).toEqual([0, 0, 0, 0]);
-    expect(() => matchNames(names, "(", true)).toThrow();
+    expect([...matchNames(names, "matmul", "text")]).toEqual([1, 0, 0, 1]);
+    expect([...matchNames(names, "^relu$", "regex")]).toEqual([0, 0, 1, 0]);
+    expect([...matchNames(names, "(", "text")]).toEqual([0, 0, 0, 0]);
+    expect([...matchNames(names, "Relu", "exact")]).toEqual([0, 0, 1, 0]);
+    expect([...matchNames(names, "relu", "exact")]).toEqual([0, 0, 0, 0]);
+    expect(() => matchNames(names, "(", "regex")).toThrow();
   });
 
   it("marks steps and derived lines, but counts an event once", () => {
