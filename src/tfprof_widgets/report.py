@@ -254,7 +254,7 @@ class Report:
         if len(self.hosts) > 1:
             rows.append({"label": "Hosts", "value": f"{len(self.hosts)}"})
         rows += [{"label": name, "value": version} for name, version in self._versions.items() if name == "TensorFlow"]
-        rows.append({"label": "Events", "value": f"{sum(len(host.trace) for host in self.hosts):,}"})
+        rows.append({"label": "Events", "value": f"{sum(host.trace.space.n_events for host in self.hosts):,}"})
         return rows
 
     # ---- how it is shown -----------------------------------------------------------------------------------
@@ -268,6 +268,7 @@ class Report:
         from .views.kernels import kernels_tab
         from .views.memory import memory_tab
         from .views.op_stats import op_stats_tab
+        from .views.pod import pod_tab
 
         head: dict[str, Any] = {"title": self.title, "facts": self._head_facts}
         try:
@@ -290,6 +291,7 @@ class Report:
                 "Memory",
                 lambda: memory_tab(payload, self.memory, self.memory_summary, self.memory_peak, self.steps),
             ),
+            ("pod", "Pod", lambda: pod_tab(payload, self._pod, self.overview.environment)),
         ):
             payload.tabs.append(_tab_or_error(tab_id, title, make))
         return payload
