@@ -256,7 +256,9 @@ export class Timeline implements Mounted {
     if (track.hidden && !this.showHidden) return false;
     if (this.removed.has(index)) return false;
     // Pinned ones are wanted whatever the others are filtered by.
-    return this.filter === null || this.pinned.has(index) || this.filter.test(`${this.item.sections[track.section]!.title} ${track.label} ${track.hint}`);
+    const { filter } = this;
+    if (filter === null || this.pinned.has(index)) return true;
+    return [track.label, track.hint, this.item.sections[track.section]!.title].some((text) => filter.test(text));
   }
 
   /** Lays the tracks out again after what is shown, folded or pinned has changed. */
