@@ -97,6 +97,12 @@ export class Gutter {
       this.shown.get(key)!.remove();
       this.shown.delete(key);
     }
+    // From top to bottom, for those who go through them by keys.
+    bands.forEach((band, i) => {
+      const label = this.shown.get(`${band.section}:${band.track}`)!;
+      const here = this.labels.children[i];
+      if (here !== label) this.labels.insertBefore(label, here ?? null);
+    });
   }
 
   private make(band: Band): HTMLElement {
