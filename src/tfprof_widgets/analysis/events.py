@@ -31,6 +31,9 @@ DERIVED_LINE_NAMES = frozenset(
 class Trace:
     """One host's events, ordered and nested.
 
+    What thread pools note about themselves (over half of a CPU capture's events, all of them instants of no use to any
+    tool but the timeline) is left out; `bookkeeping` has it, and `whole` everything.
+
     Events are ordered by line, start, and longest first; every array below is in that order
     (``order`` leads back to the file's). Planes, lines and metadata are those of ``space``.
 
@@ -40,66 +43,70 @@ class Trace:
         The profile as read.
     host : str
         What to call the host; the stored name by default.
+    keep : bool array (E), optional
+        The file's events that the trace has; by default all but the thread pools' bookkeeping.
 
     Attributes
     ----------
     order : int64 array (N) or None
         Index in the file of each event; None if it is the same.
     line, meta : int32 arrays (N)
-        Line and metadata row.
+        Line (ascending) and metadata row.
     start_ps, duration_ps : int64 arrays (N)
         Start since the start of the trace, and duration.
     """
 
-    def __init__(self, space: XSpace, host: str = "") -> None:
+    def __init__(self, space: XSpace, host: str = "", keep: NDArray[np.bool_] | None = None) -> None:
         self.space = space
         self.host = host or space.hostname or "localhost"
-        order = line_order(space.event_line, space.event_start_ps, space.event_duration_ps)
-        self.order = order
-        self.line = space.event_line  # ascending, so the same in both orders
-        if order is None:
-            self.meta = space.event_meta
-            self.start_ps = space.event_start_ps
-            self.duration_ps = space.event_duration_ps
-        else:
-            self.meta = space.event_meta[order]
-            self.start_ps = space.event_start_ps[order]
-            self.duration_ps = space.event_duration_ps[order]
+        self.order: NDArray[np.int64] | None = None
+        self.line, self.meta = space.event_line, space.event_meta
+        self.start_ps, self.duration_ps = space.event_start_ps, space.event_duration_ps
+        keep = ~self._is_bookkeeping if keep is None else keep
+        if not keep.all():
+            self._take(np.flatnonzero(keep))
+        by_start = line_order(self.line, self.start_ps, self.duration_ps)
+        if by_start is not None:
+            self._take(by_start)
+
+    def _take(self, index: NDArray[np.int64]) -> None:
+        self.order = index if self.order is None else self.order[index]
+        self.line, self.meta = self.line[index], self.meta[index]
+        self.start_ps, self.duration_ps = self.start_ps[index], self.duration_ps[index]
 
     def __len__(self) -> int:
         """Return the number of events."""
         return len(self.start_ps)
 
+    @property
+    def bookkeeping(self) -> Trace:
+        """The thread pools' bookkeeping alone, made anew at each call."""
+        return Trace(self.space, self.host, self._is_bookkeeping)
+
+    @property
+    def whole(self) -> Trace:
+        """All events of the file, bookkeeping too, made anew at each call."""
+        return Trace(self.space, self.host, np.ones(self.space.n_events, np.bool_))
+
+    @property
+    def _is_bookkeeping(self) -> NDArray[np.bool_]:
+        """Which of the file's events are the thread pools' bookkeeping, shape (E,)."""
+        return self.meta_matches(lambda name: name.startswith(THREADPOOL_PREFIX))[self.space.event_meta]
+
     # ---- nesting -------------------------------------------------------------------------------------------
 
     @cached_property
     def _nesting(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Depth, parent and effective end of each event, bookkeeping instants left out: they are half of a CPU capture."""
-        idle = self.meta_is_bookkeeping[self.meta] & (self.duration_ps == 0)
-        if not idle.any():
-            return nest(self.line, self.start_ps, self.duration_ps)
-        work = np.flatnonzero(~idle)
-        depth, parent, effective_end = nest(self.line[work], self.start_ps[work], self.duration_ps[work])
-        all_depth = np.zeros(len(self), np.int32)
-        all_parent = np.full(len(self), -1, np.int32)
-        all_end = self.start_ps.copy()
-        all_depth[work], all_end[work] = depth, effective_end
-        all_parent[work] = np.where(parent >= 0, work[parent], -1)
-        return all_depth, all_parent, all_end
+        return nest(self.line, self.start_ps, self.duration_ps)
 
     @property
     def depth(self) -> NDArray[np.int32]:
-        """Number of events of the line that enclose each event, shape (N,); 0 for bookkeeping instants (`depth_of_all` has theirs)."""
+        """Number of events of the line that enclose each event, shape (N,)."""
         return self._nesting[0]
 
     @property
-    def depth_of_all(self) -> NDArray[np.int32]:
-        """Number of events of the line that enclose each event, bookkeeping instants too, shape (N,)."""
-        return nest(self.line, self.start_ps, self.duration_ps)[0]
-
-    @property
     def parent(self) -> NDArray[np.int32]:
-        """Innermost enclosing event of the line; -1 if there is none, and for bookkeeping instants. Shape (N,)."""
+        """Innermost enclosing event of the line; -1 if there is none. Shape (N,)."""
         return self._nesting[1]
 
     @cached_property
@@ -164,9 +171,16 @@ class Trace:
         best = max(host, key=lambda i: (calls[i], python[i], events[i]))
         return int(best) if calls[best] or python[best] else -1
 
+    @cached_property
+    def line_first_event(self) -> NDArray[np.int64]:
+        """First event of each line, and the number of events at the end: shape (L + 1,)."""
+        # In the lines' own type: another would convert all of them.
+        return np.searchsorted(self.line, np.arange(len(self.space.line_plane) + 1, dtype=np.int32))
+
     def events_of(self, lines: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Indices of the events on the lines of a mask of shape (L,)."""
-        return np.flatnonzero(lines[self.line])
+        first = self.line_first_event
+        return np.concatenate([np.arange(first[i], first[i + 1]) for i in np.flatnonzero(lines)] or [first[:0]])
 
     # ---- names ---------------------------------------------------------------------------------------------
 
@@ -181,11 +195,6 @@ class Trace:
         """Metadata rows whose name is an op of some category, shape (M,)."""
         return self.ops["category"].to_numpy() != UNKNOWN
 
-    @cached_property
-    def meta_is_bookkeeping(self) -> NDArray[np.bool_]:
-        """Metadata rows of thread-pool bookkeeping (over half of a CPU capture's events), shape (M,)."""
-        return self.meta_matches(lambda name: name.startswith(THREADPOOL_PREFIX))
-
     def meta_matches(self, rule: Any) -> NDArray[np.bool_]:
         """Mask over the metadata rows whose name fulfils a rule, shape (M,)."""
         return np.fromiter((bool(rule(n)) for n in self.space.meta_name), bool, len(self.space.meta_name))
@@ -198,19 +207,24 @@ class Trace:
     # ---- stats ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def _rank(self) -> NDArray[np.int64]:
-        assert self.order is not None
-        rank = np.empty(len(self.order), np.int64)
-        rank[self.order] = np.arange(len(self.order))
+    def rank(self) -> NDArray[np.int32]:
+        """Index here of each of the file's events, shape (E,); -1 for those left out."""
+        rank = np.full(self.space.n_events, -1, np.int32)
+        rank[slice(None) if self.order is None else self.order] = np.arange(len(self), dtype=np.int32)
         return rank
 
     def _ordered(self, owner: NDArray[np.int64], *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
         """Bring owners (in the file's order) and what belongs to them into this trace's order."""
         if self.order is None:
             return owner, *values
-        event = self._rank[owner]
-        by_event = np.argsort(event, kind="stable")
-        return event[by_event], *(v[by_event] for v in values)
+        event = self.rank[owner].astype(np.int64)
+        here = event >= 0
+        if not here.all():
+            event, values = event[here], tuple(v[here] for v in values)
+        if (event[1:] < event[:-1]).any():
+            by_event = np.argsort(event, kind="stable")
+            event, values = event[by_event], tuple(v[by_event] for v in values)
+        return event, *values
 
     def owners(self, stat: str) -> NDArray[np.int64]:
         """Events that carry a stat, ascending."""
@@ -246,7 +260,7 @@ class Trace:
 
 
 def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
-    """All events as a table: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step``.
+    """All events of the file, bookkeeping too: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step``.
 
     Parameters
     ----------
@@ -255,6 +269,7 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
     step : int64 array (N), optional
         The step of each event; -1 for none.
     """
+    whole = trace.whole
     space = trace.space
     line_label = [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
 
@@ -266,16 +281,17 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
             recode[codes] if len(recode) else codes, categories=pd.Index(distinct, dtype=object)
         )
 
-    table = pd.DataFrame(
+    # The last one is for what the trace leaves out.
+    of_event = np.append(np.full(len(trace), -1) if step is None else step, -1)
+    of_whole = of_event[trace.rank if whole.order is None else trace.rank[whole.order]]
+    return pd.DataFrame(
         {
-            "plane": categorical(space.line_plane[trace.line], space.plane_name),
-            "line": categorical(trace.line, line_label),
-            "name": categorical(trace.meta, space.meta_name),
-            "start_us": trace.start_ps / 1e6,
-            "duration_us": trace.duration_ps / 1e6,
-            "depth": trace.depth_of_all,
+            "plane": categorical(space.line_plane[whole.line], space.plane_name),
+            "line": categorical(whole.line, line_label),
+            "name": categorical(whole.meta, space.meta_name),
+            "start_us": whole.start_ps / 1e6,
+            "duration_us": whole.duration_ps / 1e6,
+            "depth": whole.depth,
+            "step": pd.arrays.IntegerArray(np.maximum(of_whole, 0), of_whole < 0),
         }
     )
-    table["step"] = pd.array(np.full(len(trace), -1) if step is None else step, dtype="Int64")
-    table.loc[table["step"] < 0, "step"] = pd.NA
-    return table

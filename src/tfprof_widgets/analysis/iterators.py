@@ -302,9 +302,9 @@ def _op_self(
     if not len(event):
         return duration, event, event
     # Only on lines with iterators can ops be inside iterators.
-    first = trace.space.line_first_event
-    lines = np.unique(trace.line[event])
-    here = np.concatenate([np.arange(first[i], first[i + 1]) for i in lines])
+    has_iterators = np.zeros(len(trace.space.line_plane), np.bool_)
+    has_iterators[trace.line[event]] = True
+    here = trace.events_of(has_iterators)
     here = here[trace.meta_is_op[trace.meta[here]]]
     is_op = np.zeros(len(trace), np.bool_)
     is_op[here] = True

@@ -280,6 +280,6 @@ def environment(traces: Sequence[Trace], versions: dict[str, str] | None = None)
         if isinstance(stats.get("core_count"), int):
             result["Multiprocessors"] = f"{stats['core_count']} on each device"
     result["Captured time"] = f"{max((captured_ms(t) for t in traces), default=0.0):,.1f} ms"
-    result["Events"] = f"{sum(len(t) for t in traces):,}"
+    result["Events"] = f"{sum(t.space.n_events for t in traces):,}"
     result.update(versions or {})
     return result

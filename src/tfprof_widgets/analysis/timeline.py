@@ -116,8 +116,8 @@ def timeline(
     devices = device_events(trace) if devices is None else devices
     derived = derived_lines(trace) if derived is None else derived
     names = _Names(trace, devices)
-    bookkeeping = trace.meta_is_bookkeeping[trace.meta]
-    origin_ps = min(int(trace.start_ps.min()), 0) if len(trace) else 0  # damaged files only: never draw left of 0
+    starts = trace.space.event_start_ps
+    origin_ps = min(int(starts.min()), 0) if len(starts) else 0  # damaged files only: never draw left of 0
 
     sections: list[Section] = []
     parts: list[pd.DataFrame] = []
@@ -129,11 +129,16 @@ def timeline(
         parts.append(tracks)
         sections.append(Section("Steps"))
 
-    lines = _line_table(trace, bookkeeping, sections)
-    for is_hidden, keep in ((False, ~bookkeeping), (True, bookkeeping)):
-        index = np.flatnonzero(keep)
-        part = _part(trace, index, names.code[index], hidden=is_hidden)
-        part.start_ps -= origin_ps
+    bookkeeping = trace.bookkeeping
+    used = np.unique(np.concatenate([trace.line, bookkeeping.line]))
+    lines = _line_table(trace, used, sections)
+    # Bookkeeping has no duration and encloses nothing: one lane shows it all.
+    flat = np.zeros(len(bookkeeping), np.int32)
+    for is_hidden, some, code, depth in (
+        (False, trace, names.code, trace.depth),
+        (True, bookkeeping, bookkeeping.meta.astype(np.int64), flat),
+    ):
+        part = _part(some, code, depth, origin_ps)
         (hidden if is_hidden else shown).append(part)
         parts.append(part.tracks(lines, is_hidden))
     if len(derived.lines):
@@ -149,7 +154,7 @@ def timeline(
     concealed, first_hidden = _in_order(hidden)
     tracks["first"] = np.where(tracks["hidden"], _firsts(tracks, first_hidden), _firsts(tracks, first_shown))
     table, events["name"], concealed["name"] = names.table(events["name"].to_numpy(), concealed["name"].to_numpy())
-    with_events = set(trace.space.line_plane[np.unique(trace.line)].tolist())
+    with_events = set(trace.space.line_plane[used].tolist())
     ends = [int((p["start_ps"] + p["duration_ps"]).max()) for p in (events, concealed) if len(p)]
     return Timeline(
         sections=sections,
@@ -197,14 +202,12 @@ class _Part:
         return rows
 
 
-def _line_table(trace: Trace, bookkeeping: NDArray[np.bool_], sections: list[Section]) -> pd.DataFrame:
-    """Section, label and order of each line; adds the sections. One row a line."""
+def _line_table(trace: Trace, used: NDArray[np.int32], sections: list[Section]) -> pd.DataFrame:
+    """Section, label and order of each line; adds the sections of those used. One row a line."""
     space = trace.space
     n_lines = len(space.line_plane)
-    busy = union_ps(
-        trace.line.astype(np.int64), trace.start_ps, np.where(bookkeeping, trace.start_ps, trace.end_ps), n_lines
-    )
-    planes: list[int] = np.unique(space.line_plane[np.unique(trace.line)]).tolist()
+    busy = union_ps(trace.line.astype(np.int64), trace.start_ps, trace.end_ps, n_lines)
+    planes: list[int] = np.unique(space.line_plane[used]).tolist()
     # Devices first, as in TensorBoard; in the file's order otherwise.
     planes.sort(key=lambda p: (not trace.plane_is_device[p], trace.plane_is_host[p], p))
     hosts = [p for p in planes if trace.plane_is_host[p]]
@@ -261,13 +264,11 @@ def _labels(trace: Trace, full: list[str], order: NDArray[np.int64]) -> list[str
     return labels
 
 
-def _part(trace: Trace, index: NDArray[np.int64], code: NDArray[np.int64], *, hidden: bool) -> _Part:
-    """Events of the trace by their index, which is ordered by line and start."""
-    track = trace.line[index].astype(np.int64)
-    start, duration = trace.start_ps[index], trace.duration_ps[index]
-    # Bookkeeping has no duration and encloses nothing: one lane shows it all.
-    depth = np.zeros(len(index), np.int32) if hidden else trace.depth[index]
-    return _Part(track, start, duration, code, pack_lanes(track, start, duration, depth))
+def _part(trace: Trace, code: NDArray[np.int64], depth: NDArray[np.int32], origin_ps: int) -> _Part:
+    """Events of a trace on the tracks of their lines."""
+    track = trace.line.astype(np.int64)
+    lane = pack_lanes(track, trace.start_ps, trace.duration_ps, depth)
+    return _Part(track, trace.start_ps - origin_ps, trace.duration_ps, code, lane)
 
 
 def _step_tracks(steps: pd.DataFrame, names: _Names, shift_ps: int) -> tuple[_Part, pd.DataFrame]:

@@ -104,11 +104,6 @@ class XSpace:
         return self.hostnames[0] if self.hostnames else ""
 
     @cached_property
-    def line_first_event(self) -> NDArray[np.int64]:
-        """First event of each line, and the number of events at the end: shape (L + 1,)."""
-        return np.searchsorted(self.event_line, np.arange(len(self.line_plane) + 1))
-
-    @cached_property
     def environment(self) -> dict[str, Any]:
         """Stats of the ``Task Environment`` plane: start and stop (epoch ns), options (bytes)."""
         for name, stats in zip(self.plane_name, self.plane_stats, strict=True):
