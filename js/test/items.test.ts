@@ -1,9 +1,10 @@
 // @vitest-environment happy-dom
-import { tableFromArrays } from "@uwdata/flechette";
+import { dictionary, float32, tableFromArrays, utf8 } from "@uwdata/flechette";
 import { describe, expect, test, vi } from "vitest";
 import { linkTo, mountFindings, prose } from "../src/items/findings";
 import { mountStages } from "../src/items/stages";
 import { pick, slice } from "../src/items/stepper";
+import { rowsOf } from "../src/items/table";
 import type { Context, Finding } from "../src/types";
 
 const HOSTILE = '<img src=x onerror="globalThis.pwned=1">';
@@ -88,4 +89,13 @@ describe("the rows of a step", () => {
     expect(picked["host"][1]).toBe("w0");
     expect(picked["host"][0]).not.toContain("$$");
   });
+});
+
+test("a float of four bytes is read with its seven digits, and texts that travel once as such", () => {
+  const types = { share: float32(), type: dictionary(utf8()) };
+  const table = tableFromArrays({ share: [0.1, 33.3333333333], time: [1 / 3, 2 / 3], type: ["MatMul", "MatMul"] }, { types });
+  expect(rowsOf(table)).toEqual([
+    { share: 0.1, time: 1 / 3, type: "MatMul" },
+    { share: 33.33333, time: 2 / 3, type: "MatMul" },
+  ]);
 });

@@ -343,7 +343,12 @@ class Report:
     def _summary(self) -> Sequence[Block]:
         from .views.summary import summary_blocks
 
-        return summary_blocks(self._head_facts, self.notes, self.overview)
+        try:
+            findings = self.advice
+        except Exception:  # noqa: BLE001  # as for the tabs
+            _log.exception("The advice failed on this profile.")
+            findings = None
+        return summary_blocks(self._head_facts, self.notes, self.overview, findings)
 
     @property
     def _static_html(self) -> str:

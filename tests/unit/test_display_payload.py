@@ -64,6 +64,23 @@ def test_integers_take_the_smallest_type(values, kind):
     assert table["x"].to_pylist() == values
 
 
+def test_texts_that_repeat_travel_once():
+    few, many = ["MatMul", None, "Relu", "MatMul"] * 50, [f"op_{i}" for i in range(200)]
+    table = packed(type=few, name=many, empty=[None] * 200)
+    assert pa.types.is_dictionary(table.schema.field("type").type)
+    assert table.schema.field("name").type == pa.string()
+    assert table["type"].to_pylist() == few
+    assert table["name"].to_pylist() == many
+    assert table["empty"].to_pylist() == [None] * 200
+
+
+def test_shares_have_seven_digits_and_times_all():
+    table = packed(self_time_pct=[100 / 3, 1e-9], self_time_us=[100 / 3, 1e-9])
+    assert table.schema.field("self_time_pct").type == pa.float32()
+    np.testing.assert_allclose(table["self_time_pct"], [100 / 3, 1e-9], rtol=1e-7)
+    assert table["self_time_us"].to_pylist() == [100 / 3, 1e-9]
+
+
 def test_integers_too_large_for_javascript_are_exact_as_text():
     assert packed(x=np.array([2**53 + 1, 2**64 - 1], dtype=np.uint64))["x"].to_pylist() == [
         str(2**53 + 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from tfprof_widgets.analysis.advice import Finding
 from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_LABELS
 from tfprof_widgets.display.static_summary import to_html, to_text
 from tfprof_widgets.views.summary import summary_blocks
@@ -81,3 +82,17 @@ def test_names_are_escaped_and_cut_in_the_middle():
     assert "…" in text
     assert "dense_7/MatMul1" in text
     assert max(map(len, text.splitlines())) < 160
+
+
+def test_it_begins_with_what_to_change():
+    overview = overview_of(steps_frame(20), ops_frame())
+    findings = [Finding(f"title {i}", f"statement {i}", 1.0, "high", change=f"change {i}") for i in range(5)]
+    text = to_text("t", summary_blocks(HEAD, [], overview, findings))
+    assert text.index("statement 0") < text.index(overview.statement) < text.index("title 0") < text.index("Step time")
+    for i in range(3):
+        assert f"change {i}" in text
+    assert "title 3" not in text
+    assert "3 of 5" in text
+    assert "Nothing stands out." in to_text("t", summary_blocks(HEAD, [], overview, []))
+    hostile = [Finding(HOSTILE, HOSTILE, 0.0, "low", change=HOSTILE)]
+    assert "<img" not in to_html("t", summary_blocks(HEAD, [], overview, hostile))

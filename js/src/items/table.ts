@@ -10,6 +10,7 @@ import {
   type ColumnDefinition,
   type CellComponent,
 } from "tabulator-tables";
+import { Precision, Type } from "@uwdata/flechette";
 import { h, uniqueId } from "../dom";
 import { formatCell, parseFilter, splitMiddle, toCsv } from "../format";
 import type { Column, Context, Mounted, Table, TableItem, Where } from "../types";
@@ -25,10 +26,15 @@ const MAX_BODY_HEIGHT = 15 * ROW_HEIGHT;
 export function rowsOf(table: Table, where?: Where): Row[] {
   const fields = table.names;
   const columns = fields.map((field) => table.getChild(field));
+  // A float of four bytes has seven digits: more of them are noise (0.1 comes as 0.10000000149).
+  const short = table.schema.fields.map(({ type }) => type.typeId === Type.Float && type.precision === Precision.SINGLE);
   const rows: Row[] = [];
   for (let i = 0; i < table.numRows; i++) {
     const row: Row = {};
-    fields.forEach((field, j) => (row[field] = columns[j]!.at(i)));
+    fields.forEach((field, j) => {
+      const value = columns[j]!.at(i);
+      row[field] = short[j] && typeof value === "number" ? Number(value.toPrecision(7)) : value;
+    });
     if (where !== undefined) {
       const value = row[where.field];
       if ("equals" in where && value !== where.equals) continue;

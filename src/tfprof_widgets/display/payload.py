@@ -23,6 +23,9 @@ FORMAT = 1
 _LARGEST_EXACT = 2**53 - 1
 """The largest integer that every number up to it has in a JavaScript number."""
 
+_FEW = 4
+"""A text column with so many rows for each of its texts is encoded by them."""
+
 
 @dataclass
 class Payload:
@@ -58,7 +61,7 @@ class Payload:
         """Pack `data` under `name` and return the name.
 
         Columns keep their order; a DataFrame's index is left out. Integers travel in the smallest type that
-        holds them, and as text if a JavaScript number can't (beyond 2**53).
+        holds them, and as text if a JavaScript number can't (beyond 2**53); shares (``*_pct``) with seven digits.
 
         Raises
         ------
@@ -117,15 +120,28 @@ def _ipc(table: pa.Table) -> bytes:
 
 def _portable(table: pa.Table) -> pa.Table:
     """Bring columns to the types that the browser reads, and leave pandas' remarks out."""
-    return pa.table([_portable_column(column) for column in table.columns], names=table.column_names)
+    columns = [_portable_column(column) for column in table.columns]
+    # A share needs no more than the seven digits of a small float.
+    return pa.table(
+        [
+            column.cast(pa.float32()) if name.endswith("_pct") and pa.types.is_float64(column.type) else column
+            for name, column in zip(table.column_names, columns, strict=True)
+        ],
+        names=table.column_names,
+    )
 
 
 def _portable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return column.cast(pa.dictionary(pa.int32(), pa.string()))
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) or pa.types.is_null(kind):
+    if pa.types.is_null(kind):
         return column.cast(pa.string())
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        column = column.cast(pa.string())
+        # Texts that come again and again travel once.
+        repeated = len(column) >= _FEW and pc.count_distinct(column, mode="all").as_py() <= len(column) // _FEW
+        return column.combine_chunks().dictionary_encode() if repeated else column
     if pa.types.is_int64(kind) or pa.types.is_uint64(kind):
         return _smallest_integer(column)
     return column

@@ -33,7 +33,7 @@ def kernels_tab(
     Parameters
     ----------
     payload : Payload
-        Gets the tables ``kernels``, ``kernels_by_name`` and ``kernels_by_op``.
+        Gets the table ``kernels``, and ``kernels_by_name`` and ``kernels_by_op`` where those have fewer rows.
     kernels : DataFrame
         ``report.kernels``: one row a kernel, launch shape and op (and host, if several).
     ops : DataFrame
@@ -52,7 +52,9 @@ def kernels_tab(
     for name, table in (("kernels", kernels), ("kernels_by_name", by_name), ("kernels_by_op", by_op)):
         table.insert(0, "rank", np.arange(1, len(table) + 1))
         table["time_pct"] = 100 * table["total_time_us"] / (total_us or 1.0)
-        payload.add_table(name, table)
+        # Where each group is one row, the first table has it.
+        if name == "kernels" or len(table) < len(kernels):
+            payload.add_table(name, table)
 
     kernel_color = OpColors(by_name["kernel_name"].astype(str))
     type_of = dict(zip(ops["name"].astype(str), ops["type"].astype(str), strict=True))
@@ -62,10 +64,14 @@ def kernels_tab(
             _pie(by_op, "op_name", "op", [colors(type_of.get(str(name), "")) for name in by_op["op_name"]]),
         ]
     )
+    by_kernel = _grouped_table(
+        "kernel_name", "Kernel name", "Ops", "kernels_by_name", grouped=len(by_name) < len(kernels)
+    )
+    by_its_op = _grouped_table("op_name", "Op name", "Kernels", "kernels_by_op", grouped=len(by_op) < len(kernels))
     cases = {
         "each": ("kernel and op", [_table(kernels)]),
-        "kernel": ("kernel", [_grouped_table("kernel_name", "Kernel name", "Ops", "kernels_by_name")]),
-        "op": ("op", [_grouped_table("op_name", "Op name", "Kernels", "kernels_by_op")]),
+        "kernel": ("kernel", [by_kernel]),
+        "op": ("op", [by_its_op]),
     }
     return spec.tab(
         "kernels", "GPU kernels", [_summary(kernels), pies, spec.switch("kernel_rows", "A row for each", cases)]
@@ -136,15 +142,15 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
     return _kernel_table("Kernels", "kernels", columns)
 
 
-def _grouped_table(by: str, title: str, others: str, name: str) -> spec.Item:
+def _grouped_table(by: str, title: str, others: str, name: str, *, grouped: bool) -> spec.Item:
     columns = [
         spec.column("rank", "Rank", "number", digits=0, width=60),
         spec.column(by, title, "text", min_width=260),
-        spec.column("kinds", others, "number", digits=0, width=80),
+        *([spec.column("kinds", others, "number", digits=0, width=80)] if grouped else []),
         *_flags(),
         *_times(),
     ]
-    return _kernel_table(f"{title.split()[0]}s", name, columns)
+    return _kernel_table(f"{title.split()[0]}s", name if grouped else "kernels", columns)
 
 
 def _flags() -> list[spec.Column]:

@@ -188,10 +188,17 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
     drawn = thinned(rows["time_ms"].to_numpy(), in_use, most)
     unit, scale = _unit(float(allocator["peak_bytes"]))
     shown = rows.iloc[drawn]
-    heap, stack, free = (shown[f"{name}_bytes"].to_numpy(float) / scale for name in ("heap", "stack", "free"))
-    points = _Points(shown["time_ms"].to_numpy(float), heap, stack, free, 100 * shown["fragmentation"].to_numpy(float))
+    # With the digits that are shown: the fewer different numbers, the smaller they pack.
+    heap, stack, free = (
+        np.round(shown[f"{name}_bytes"].to_numpy(float) / scale, 3) for name in ("heap", "stack", "free")
+    )
+    points = _Points(
+        shown["time_ms"].to_numpy(float), heap, stack, free, np.round(100 * shown["fragmentation"].to_numpy(float), 1)
+    )
     has_stack = bool((rows["stack_bytes"] > 0).any())
     has_fragmentation = bool(rows["fragmentation"].notna().any())
+    # What is free follows from what is in use, unless the allocator grows.
+    grows = bool(np.ptp(in_use + rows["free_bytes"].to_numpy()) > 0)
 
     capacity, peak = float(allocator["capacity_bytes"]), float(allocator["peak_bytes"])
     low, high, least = 0.0, 1.15 * peak, float(in_use.min())
@@ -211,13 +218,13 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
     late = peak_ms > (start + end) / 2
 
     number = {"type": "value", "value": low}
-    figure = _chart(unit or "B", has_stack, has_fragmentation).fill(
+    figure = _chart(unit or "B", stack=has_stack, fragmentation=has_fragmentation, free=grows).fill(
         {
             "points": {
                 "time": points.time_ms,
                 "heap": points.heap,
                 **({"stack": points.stack, "in_use": points.heap + points.stack} if has_stack else {}),
-                "free": points.free,
+                **({"free": points.free} if grows else {}),
                 **({"fragmentation": points.fragmentation} if has_fragmentation else {}),
             },
             "bands": {"from": bands[0], "to": bands[1]},
@@ -273,12 +280,12 @@ def _bands(steps: pd.DataFrame | None, ends: tuple[float, float]) -> tuple[tuple
 
 
 @cache
-def _chart(unit: str, stack: bool, fragmentation: bool) -> Template:
+def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Template:
     columns = [
         "time",
         "heap",
         *(["stack", "in_use"] if stack else []),
-        "free",
+        *(["free"] if free else []),
         *(["fragmentation"] if fragmentation else []),
     ]
     points = ColumnDataSource({name: [] for name in columns}, name="points")
@@ -300,7 +307,8 @@ def _chart(unit: str, stack: bool, fragmentation: bool) -> Template:
     tooltips = [("Time", "@time{0,0.000} ms"), ("Heap", f"@heap{{0,0.000}} {unit}")]
     if stack:
         tooltips += [("Stack", f"@stack{{0,0.000}} {unit}"), ("In use", f"@in_use{{0,0.000}} {unit}")]
-    tooltips.append(("Free", f"@free{{0,0.000}} {unit}"))
+    if free:
+        tooltips.append(("Free", f"@free{{0,0.000}} {unit}"))
     if fragmentation:
         whole = 102 / (1 - _ABOVE)
         p.extra_y_ranges = {"percent": Range1d(-_ABOVE * whole, 102)}

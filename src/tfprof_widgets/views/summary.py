@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from ..display.static_summary import Block, Facts, Notes, SmallTable
+from .advice import note
 from .spec import count
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from ..analysis.advice import Finding
     from ..analysis.overview import Overview
 
 _STATISTICS = {
@@ -25,9 +27,15 @@ _STATISTICS = {
 }
 # A name longer than this is cut in the middle: the summary is read in narrow places, and the report has it whole.
 _LONGEST_NAME = 72
+_MOST_FINDINGS = 3
 
 
-def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str], overview: Overview) -> list[Block]:
+def summary_blocks(
+    head_facts: Sequence[Mapping[str, Any]],
+    notes: Sequence[str],
+    overview: Overview,
+    findings: Sequence[Finding] | None = None,
+) -> list[Block]:
     """Return what the summary says, in the order to read it.
 
     Parameters
@@ -38,11 +46,19 @@ def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str]
         What to know before trusting the numbers.
     overview : Overview
         Averages, top ops, environment.
+    findings : sequence of Finding, optional
+        What to change, the most promising first; empty if nothing stands out, None if that is not known.
     """
     shown = [(str(fact["label"]), fact["value"]) for fact in head_facts]
     blocks: list[Block] = [Facts(shown)] if shown else []
+    if findings is not None and not findings:
+        blocks.append(Notes(["Nothing stands out."]))
+    if findings:
+        blocks.append(Notes([findings[0].statement]))
     if overview.statement:
         blocks.append(Notes([overview.statement]))
+    if findings:
+        blocks.append(_recommendations(findings, overview))
     if len(overview.step_time):
         blocks += _step_time(overview.step_time)
     if len(overview.top_ops):
@@ -55,6 +71,20 @@ def summary_blocks(head_facts: Sequence[Mapping[str, Any]], notes: Sequence[str]
     if remarks:
         blocks.append(Notes(remarks, title="Notes"))
     return blocks
+
+
+def _recommendations(findings: Sequence[Finding], overview: Overview) -> Block:
+    step_ms = 0.0 if overview.step_time.empty else float(overview.step_time["mean_ms"].iloc[0])
+    shown = findings[:_MOST_FINDINGS]
+    more = len(findings) - len(shown)
+    return SmallTable(
+        ["#", "What costs time", "What to change", "Expected"],
+        [[rank, f.title, f.change, note(f, step_ms)] for rank, f in enumerate(shown, start=1)],
+        title="Recommendations",
+        note=f"{len(shown)} of {len(findings)}; the interactive report has the others and their evidence."
+        if more
+        else "",
+    )
 
 
 def _step_time(step_time: pd.DataFrame) -> list[Block]:
