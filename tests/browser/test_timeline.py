@@ -493,7 +493,7 @@ def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
 
 def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
     cpu_fit.show(-1, 464)
-    trace = cpu_fit.trace
+    trace = cpu_fit.trace.whole
     name = pd.Series(np.array(trace.space.meta_name, object)[trace.meta])
     duration_ms = trace.duration_ps / 1e9
     for text, regex in (
@@ -502,7 +502,10 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
         (r"^Iterator::.*Shuffle$", True),
         ("no such", False),
     ):
-        cpu_fit.page.evaluate("([t, r]) => document.querySelector('.tfprof-tl').timeline.search(t, r)", [text, regex])
+        cpu_fit.page.evaluate(
+            "([t, r]) => document.querySelector('.tfprof-tl').timeline.search(t, r)",
+            [text, "regex" if regex else "text"],
+        )
         said = cpu_fit.page.locator(".tl-hits").text_content()
         hit = name.str.contains(text, case=False, regex=regex).to_numpy()
         if not hit.any():
@@ -514,7 +517,7 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
         assert float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3}.get(unit, 1) == pytest.approx(
             duration_ms[hit].sum(), rel=1e-3
         )
-    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.search('', false)")
+    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.search('', 'text')")
 
 
 def test_search_by_keys(viewer: Viewer) -> None:
@@ -587,6 +590,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     assert pool.bounding_box()["y"] == pytest.approx(top + 24, abs=1)
     # What is pinned stays when the others scroll; the steps are from the start.
     viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    viewer.settle()
     viewer.show(0, 45, 1000)
     assert viewer.state()["scroll"] > 50
     assert viewer.page.locator(".tl-label", has_text="Steps").bounding_box()["y"] == pytest.approx(top, abs=1)
@@ -598,6 +602,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     pool.hover()
     pool.get_by_label("Pin to the top").click()
     viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '400px'")
+    viewer.settle()
     viewer.show(0, 45)
     assert viewer.page.locator(".tl-some").is_hidden()
     other = viewer.page.locator(".tl-label", has_text="tf_Compute #1")
