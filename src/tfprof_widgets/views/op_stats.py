@@ -64,6 +64,9 @@ def ops_table(ops: pd.DataFrame) -> pd.DataFrame:
     table["rank"] = pd.array(np.where(busy, np.cumsum(busy), -1), dtype="Int32")
     table.loc[~busy, "rank"] = pd.NA
     table["rank_with_idle"] = np.arange(1, len(table) + 1, dtype=np.int32)
+    # Shares are read to one digit; with three instead of sixteen, thousands of rows pack into half the bytes.
+    shares = [name for name in table if name.endswith("_pct")]
+    table[shares] = table[shares].round(3)
     return table
 
 
