@@ -143,8 +143,8 @@ def test_ranks_and_percentages_of_both_readings():
     assert table.loc[idle, ["rank", "host_self_time_pct", "device_self_time_pct"]].isna().all(axis=None)
     assert list(table.loc[~idle, "rank"]) == list(range(1, len(ops) - 1))
     for side in ("host", "device"):
-        assert table[f"{side}_self_time_pct"].sum() == pytest.approx(100)
-        assert table[f"{side}_self_time_with_idle_pct"].sum() == pytest.approx(100)
+        assert table[f"{side}_self_time_pct"].sum() == pytest.approx(100, abs=0.05)  # rounded to three digits
+        assert table[f"{side}_self_time_with_idle_pct"].sum() == pytest.approx(100, abs=0.05)  # rounded to three digits
         assert table.loc[idle, f"{side}_self_time_with_idle_pct"].max() == pytest.approx(75)
         assert table.loc[~idle, f"{side}_cumulative_pct"].max() == pytest.approx(100)
 
