@@ -29,10 +29,18 @@ from IPython.core.magic import (
     magics_class,
     needs_local_scope,
     no_var_expand,
-    output_can_be_silenced,
 )
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
+
+try:
+    from IPython.core.magic import output_can_be_silenced
+except ImportError:  # IPython 7, which Colab has: a final semicolon after a profiled line changes nothing there
+
+    def output_can_be_silenced(magic_func: Any) -> Any:
+        """Leave the magic as it is."""
+        return magic_func
+
 
 from .capture import CaptureError, Options, Session, describe_error
 
