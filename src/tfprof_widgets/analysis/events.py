@@ -110,6 +110,13 @@ class Trace:
         return self._nesting[1]
 
     @cached_property
+    def line_is_nested(self) -> NDArray[np.bool_]:
+        """Lines on which no event overlaps another in part, shape (L,)."""
+        nested = np.ones(len(self.space.line_plane), np.bool_)
+        nested[self.line[self._nesting[2] != self.end_ps]] = False
+        return nested
+
+    @cached_property
     def self_ps(self) -> NDArray[np.int64]:
         """Duration less that of the direct children, shape (N,); of every event, op or not."""
         _, parent, effective_end = self._nesting

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -120,53 +122,35 @@ def timeline(
     origin_ps = min(int(starts.min()), 0) if len(starts) else 0  # damaged files only: never draw left of 0
 
     sections: list[Section] = []
-    parts: list[pd.DataFrame] = []
-    shown: list[_Part] = []
-    hidden: list[_Part] = []
+    shown: list[_Tracks] = []
     if steps is not None and len(steps):
-        part, tracks = _step_tracks(steps, names, -origin_ps)
-        shown.append(part)
-        parts.append(tracks)
+        shown.append(_step_tracks(steps, names, -origin_ps))
         sections.append(Section("Steps"))
-
     bookkeeping = trace.bookkeeping
-    used = np.unique(np.concatenate([trace.line, bookkeeping.line]))
-    lines = _line_table(trace, used, sections)
-    # Bookkeeping has no duration and encloses nothing: one lane shows it all.
-    flat = np.zeros(len(bookkeeping), np.int32)
-    for is_hidden, some, code, depth in (
-        (False, trace, names.code, trace.depth),
-        (True, bookkeeping, bookkeeping.meta.astype(np.int64), flat),
-    ):
-        part = _part(some, code, depth, origin_ps)
-        (hidden if is_hidden else shown).append(part)
-        parts.append(part.tracks(lines, is_hidden))
+    used = _has_events(trace) | _has_events(bookkeeping)
+    own, pools = _line_tracks(trace, bookkeeping, names, origin_ps, _plane_sections(trace, used, sections))
+    shown.append(own)
     if len(derived.lines):
-        part, tracks = _derived_tracks(trace, derived, names, lines)
-        part.start_ps -= origin_ps
-        shown.append(part)
-        parts.append(tracks)
+        shown.append(_derived_tracks(trace, derived, names, own, origin_ps))
 
-    tracks = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(TRACK_COLUMNS))
+    rows, events = _joined(shown, hidden=False)
+    hidden_rows, hidden = _joined([pools], hidden=True)
     # A thread's bookkeeping stands below the thread itself.
-    tracks = tracks.sort_values(["section", "rank", "hidden"], kind="stable", ignore_index=True)
-    events, first_shown = _in_order(shown)
-    concealed, first_hidden = _in_order(hidden)
-    tracks["first"] = np.where(tracks["hidden"], _firsts(tracks, first_hidden), _firsts(tracks, first_shown))
-    table, events["name"], concealed["name"] = names.table(events["name"].to_numpy(), concealed["name"].to_numpy())
-    with_events = set(trace.space.line_plane[used].tolist())
-    ends = [int((p["start_ps"] + p["duration_ps"]).max()) for p in (events, concealed) if len(p)]
+    rows = sorted(rows + hidden_rows, key=lambda row: (row["section"], row["rank"], row["hidden"]))
+    table, events["name"], hidden["name"] = names.table(events["name"].to_numpy(), hidden["name"].to_numpy())
+    ends = [int((p["start_ps"] + p["duration_ps"]).max()) for p in (events, hidden) if len(p)]
     return Timeline(
         sections=sections,
-        tracks=tracks[list(TRACK_COLUMNS)],
+        tracks=pd.DataFrame(rows, columns=list(TRACK_COLUMNS)),
         events=events,
-        hidden=concealed,
+        hidden=hidden,
         names=table,
         span_ps=max(ends, default=0),
         empty_planes=[
             name
             for plane, name in enumerate(trace.space.plane_name)
-            if plane not in with_events and (trace.plane_is_host[plane] or trace.plane_is_device[plane])
+            if not used[trace.space.line_plane == plane].any()
+            and (trace.plane_is_host[plane] or trace.plane_is_device[plane])
         ],
     )
 
@@ -175,65 +159,118 @@ def timeline(
 
 
 @dataclass
-class _Part:
-    """Events of some tracks; ``track`` is a key that grows with the events' order, not yet a row."""
+class _Tracks:
+    """Tracks and their events, ordered by track. T tracks, N events.
 
-    track: NDArray[np.int64]
+    ``section``, ``label``, ``hint``, ``kind`` as in `Timeline.tracks`, ``rank`` to order them by within the section.
+    """
+
+    section: NDArray[np.int64]
+    label: list[str]
+    hint: list[str]
+    kind: list[str]
+    rank: NDArray[np.int64]
+    busy_ps: NDArray[np.int64]
+    track: NDArray[np.int32]
     start_ps: NDArray[np.int64]
     duration_ps: NDArray[np.int64]
-    name: NDArray[np.int64]
+    name: NDArray[np.int32]
     lane: NDArray[np.int32]
 
-    def tracks(self, lines: pd.DataFrame, hidden: bool) -> pd.DataFrame:
-        """Rows of the track table for those lines that have events here."""
-        n = len(lines)
-        count = np.bincount(self.track, minlength=n)
-        lanes = np.zeros(n, np.int64)
-        np.maximum.at(lanes, self.track, self.lane + 1)
-        rows = lines.assign(
-            key=np.arange(n),
-            hidden=hidden,
-            count=count,
-            lanes=lanes,
-            busy_ps=union_ps(self.track, self.start_ps, self.start_ps + self.duration_ps, n),
-        )[count > 0]
-        if hidden:
-            rows = rows.assign(kind="bookkeeping", label=[f"{label} · pool bookkeeping" for label in rows["label"]])
-        return rows
+
+def _joined(parts: list[_Tracks], *, hidden: bool) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """A row for each track that has events, and all events."""
+    rows = []
+    before = 0
+    for part in parts:
+        bounds = np.searchsorted(part.track, np.arange(len(part.label) + 1, dtype=np.int32)).tolist()
+        for i, (first, end) in enumerate(itertools.pairwise(bounds)):
+            if first < end:
+                row = {name: getattr(part, name)[i] for name in ("section", "label", "hint", "kind", "rank", "busy_ps")}
+                place = {"hidden": hidden, "first": before + first, "count": end - first}
+                rows.append(row | place | {"lanes": int(part.lane[first:end].max()) + 1})
+        before += len(part.track)
+    columns = ("start_ps", "duration_ps", "name", "lane")
+    events = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    return rows, pd.DataFrame(events, copy=False)
 
 
-def _line_table(trace: Trace, used: NDArray[np.int32], sections: list[Section]) -> pd.DataFrame:
-    """Section, label and order of each line; adds the sections of those used. One row a line."""
+def _has_events(trace: Trace) -> NDArray[np.bool_]:
+    return np.diff(trace.line_first_event) > 0
+
+
+def _plane_sections(trace: Trace, used: NDArray[np.bool_], sections: list[Section]) -> NDArray[np.int64]:
+    """Add a section for each plane with events; the section of each plane, -1 for none."""
     space = trace.space
-    n_lines = len(space.line_plane)
-    busy = union_ps(trace.line.astype(np.int64), trace.start_ps, trace.end_ps, n_lines)
     planes: list[int] = np.unique(space.line_plane[used]).tolist()
     # Devices first, as in TensorBoard; in the file's order otherwise.
     planes.sort(key=lambda p: (not trace.plane_is_device[p], trace.plane_is_host[p], p))
     hosts = [p for p in planes if trace.plane_is_host[p]]
-    section = np.full(n_lines, -1, np.int64)
+    section = np.full(len(space.plane_name), -1, np.int64)
     for plane in planes:
-        section[space.line_plane == plane] = len(sections)
+        section[plane] = len(sections)
         name = space.plane_name[plane]
         title = f"{name} (pid {space.plane_id[plane]})"
         if trace.plane_is_host[plane]:
             title = "Host Threads" if len(hosts) == 1 else f"Host Threads {name}"
         sections.append(Section(title))
+    return section
 
+
+def _line_tracks(
+    trace: Trace, bookkeeping: Trace, names: _Names, origin_ps: int, section_of_plane: NDArray[np.int64]
+) -> tuple[_Tracks, _Tracks]:
+    """A track for each line, with its events and with its bookkeeping."""
+    space = trace.space
+    n_lines = len(space.line_plane)
     full = [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
-    rank = np.array([_line_rank(trace, line, full[line]) for line in range(n_lines)], np.int64)
-    order = np.lexsort((np.arange(n_lines), -busy, rank))
-    place = rank * _RANK
-    place[order] += np.arange(n_lines)
-    return pd.DataFrame(
-        {
-            "section": section,
-            "label": _labels(trace, full, order),
-            "hint": full,
-            "kind": np.where(trace.line_is_host, "host", "device"),
-            "rank": place,
-        }
+    busy_ps = _busy_ps(trace)
+    kind_rank = np.array([_line_rank(trace, line, full[line]) for line in range(n_lines)], np.int64)
+    order = np.lexsort((np.arange(n_lines), -busy_ps, kind_rank))
+    rank = kind_rank * _RANK
+    rank[order] += np.arange(n_lines)
+    section = section_of_plane[space.line_plane]
+    label = _labels(trace, full, order)
+
+    def tracks(
+        some: Trace, label: list[str], kind: list[str], busy_ps: NDArray[np.int64], name: NDArray[np.int32]
+    ) -> _Tracks:
+        return _Tracks(
+            section, label, full, kind, rank, busy_ps, some.line, some.start_ps - origin_ps, some.duration_ps, name, _lanes(some)
+        )  # fmt: skip
+
+    kind = ["host" if is_host else "device" for is_host in trace.line_is_host]
+    pool_label = [f"{text} · pool bookkeeping" for text in label]
+    return (
+        tracks(trace, label, kind, busy_ps, names.code),
+        tracks(bookkeeping, pool_label, ["bookkeeping"] * n_lines, _busy_ps(bookkeeping), bookkeeping.meta),
     )
+
+
+def _busy_ps(trace: Trace) -> NDArray[np.int64]:
+    """Time of each line in which at least one event was open."""
+    busy_ps = np.zeros(len(trace.space.line_plane), np.int64)
+    lines = np.flatnonzero(_has_events(trace))
+    if len(lines):
+        outermost = np.where(trace.depth == 0, trace.duration_ps, 0)
+        busy_ps[lines] = np.add.reduceat(outermost, trace.line_first_event[lines])
+    crossing = trace.events_of(~trace.line_is_nested)
+    if len(crossing):
+        line = trace.line[crossing].astype(np.int64)
+        union = union_ps(line, trace.start_ps[crossing], trace.end_ps[crossing], len(busy_ps))
+        busy_ps = np.where(trace.line_is_nested, busy_ps, union)
+    return busy_ps
+
+
+def _lanes(trace: Trace) -> NDArray[np.int32]:
+    """Lane of each event: its depth, but on lines with events that overlap in part."""
+    crossing = trace.events_of(~trace.line_is_nested)
+    if not len(crossing):
+        return trace.depth
+    lane = trace.depth.copy()
+    track, start, duration = trace.line[crossing], trace.start_ps[crossing], trace.duration_ps[crossing]
+    lane[crossing] = pack_lanes(track.astype(np.int64), start, duration, lane[crossing])
+    return lane
 
 
 def _line_rank(trace: Trace, line: int, name: str) -> int:
@@ -264,15 +301,8 @@ def _labels(trace: Trace, full: list[str], order: NDArray[np.int64]) -> list[str
     return labels
 
 
-def _part(trace: Trace, code: NDArray[np.int64], depth: NDArray[np.int32], origin_ps: int) -> _Part:
-    """Events of a trace on the tracks of their lines."""
-    track = trace.line.astype(np.int64)
-    lane = pack_lanes(track, trace.start_ps, trace.duration_ps, depth)
-    return _Part(track, trace.start_ps - origin_ps, trace.duration_ps, code, lane)
-
-
-def _step_tracks(steps: pd.DataFrame, names: _Names, shift_ps: int) -> tuple[_Part, pd.DataFrame]:
-    """Tracks of steps, one a device; their keys come before those of all lines."""
+def _step_tracks(steps: pd.DataFrame, names: _Names, shift_ps: int) -> _Tracks:
+    """Tracks of steps, one a device."""
     device = steps["device"].astype(str).to_numpy(object)
     known = list(dict.fromkeys(device))
     track = np.array([known.index(d) for d in device], np.int64)
@@ -281,87 +311,46 @@ def _step_tracks(steps: pd.DataFrame, names: _Names, shift_ps: int) -> tuple[_Pa
     code = names.add_steps(steps["kind"].astype(str).to_list(), steps["step"].to_list())
     order = np.lexsort((-duration, start, track))
     track, start, duration, code = track[order], start[order], duration[order], code[order]
-    lane = pack_lanes(track, start, duration, np.zeros(len(track), np.int32))
-    part = _Part(track - len(known), start, duration, code, lane)
-    lanes = np.zeros(len(known), np.int64)
-    np.maximum.at(lanes, track, lane + 1)
-    tracks = pd.DataFrame(
-        {
-            "section": 0,
-            "label": ["Steps" if len(known) == 1 else f"Steps {name}" for name in known],
-            "hint": [f"Steps on {name}" for name in known],
-            "kind": "steps",
-            "rank": np.arange(len(known)),
-            "key": np.arange(len(known)) - len(known),
-            "hidden": False,
-            "count": np.bincount(track, minlength=len(known)),
-            "lanes": lanes,
-            "busy_ps": union_ps(track, start, start + duration, len(known)),
-        }
+    n = len(known)
+    return _Tracks(
+        section=np.zeros(n, np.int64),
+        label=["Steps"] if n == 1 else [f"Steps {name}" for name in known],
+        hint=[f"Steps on {name}" for name in known],
+        kind=["steps"] * n,
+        rank=np.arange(n),
+        busy_ps=union_ps(track, start, start + duration, n),
+        track=track.astype(np.int32),
+        start_ps=start,
+        duration_ps=duration,
+        name=code,
+        lane=pack_lanes(track, start, duration, np.zeros(len(track), np.int32)),
     )
-    return part, tracks
 
 
-def _derived_tracks(
-    trace: Trace, derived: DerivedLines, names: _Names, lines: pd.DataFrame
-) -> tuple[_Part, pd.DataFrame]:
-    """Tracks of derived lines, which come before the streams of their device; their keys come after those of all lines."""
-    n_lines, n = len(lines), len(derived.lines)
+def _derived_tracks(trace: Trace, derived: DerivedLines, names: _Names, own: _Tracks, origin_ps: int) -> _Tracks:
+    """Tracks of derived lines, which come before the streams of their device."""
+    n = len(derived.lines)
     code = names.add_ops(derived.names, derived.types)[derived.name]
     track = derived.line.astype(np.int64)
-    end = derived.start_ps + derived.duration_ps
-    lane = pack_lanes(track, derived.start_ps, derived.duration_ps, derived.depth)
-    part = _Part(track + n_lines, derived.start_ps.copy(), derived.duration_ps, code, lane)
-    lanes = np.zeros(n, np.int64)
-    np.maximum.at(lanes, track, lane + 1)
-    name = derived.lines["name"].to_numpy(object)
-    plane = derived.lines["plane"].to_numpy(np.int64)
-    stream = derived.lines["stream"].to_numpy(np.int64)
-    labels = []
-    for i in range(n):
-        alike = np.count_nonzero((name == name[i]) & (plane == plane[i]))
-        labels.append(name[i] if alike == 1 or stream[i] < 0 else f"{name[i]} · {trace.space.line_name[stream[i]]}")
-    section_of_plane = dict(zip(trace.space.line_plane.tolist(), lines["section"].tolist(), strict=True))
-    rows = pd.DataFrame(
-        {
-            "section": [section_of_plane[p] for p in plane.tolist()],
-            "label": labels,
-            "hint": [
-                f"{name[i]}, derived from {trace.space.line_name[stream[i]] if stream[i] >= 0 else 'all streams'}"
-                for i in range(n)
-            ],
-            "kind": "derived",
-            "rank": [_DEVICE_LINES.index(kind) * _RANK + i for i, kind in enumerate(name.tolist())],
-            "key": np.arange(n) + n_lines,
-            "hidden": False,
-            "count": np.bincount(track, minlength=n),
-            "lanes": lanes,
-            "busy_ps": union_ps(track, derived.start_ps, end, n),
-        }
+    name: list[str] = derived.lines["name"].to_list()
+    plane = derived.lines["plane"].to_list()
+    stream = [trace.space.line_name[s] if s >= 0 else "" for s in derived.lines["stream"]]
+    alike = Counter(zip(name, plane, strict=True))
+    label = [n if alike[n, p] == 1 or not s else f"{n} · {s}" for n, p, s in zip(name, plane, stream, strict=True)]
+    section_of_plane = dict(zip(trace.space.line_plane.tolist(), own.section.tolist(), strict=True))
+    return _Tracks(
+        section=np.array([section_of_plane[p] for p in plane], np.int64),
+        label=label,
+        hint=[f"{n}, derived from {s or 'all streams'}" for n, s in zip(name, stream, strict=True)],
+        kind=["derived"] * n,
+        rank=np.array([_DEVICE_LINES.index(kind) * _RANK + i for i, kind in enumerate(name)], np.int64),
+        busy_ps=union_ps(track, derived.start_ps, derived.start_ps + derived.duration_ps, n),
+        track=derived.line,
+        start_ps=derived.start_ps - origin_ps,
+        duration_ps=derived.duration_ps,
+        name=code,
+        lane=pack_lanes(track, derived.start_ps, derived.duration_ps, derived.depth),
     )
-    return part, rows
-
-
-def _in_order(parts: list[_Part]) -> tuple[pd.DataFrame, dict[int, int]]:
-    """All events, and the first row of each track's key."""
-
-    def joined(name: str, kind: type) -> NDArray[np.int64]:
-        return np.concatenate([np.empty(0, kind), *(getattr(p, name) for p in parts)]).astype(kind, copy=False)
-
-    frame = pd.DataFrame(
-        {
-            "start_ps": joined("start_ps", np.int64),
-            "duration_ps": joined("duration_ps", np.int64),
-            "name": joined("name", np.int64),
-            "lane": joined("lane", np.int32),
-        }
-    )
-    keys, first = np.unique(joined("track", np.int64), return_index=True)
-    return frame, dict(zip(keys.tolist(), first.tolist(), strict=True))
-
-
-def _firsts(tracks: pd.DataFrame, first: dict[int, int]) -> NDArray[np.int64]:
-    return np.array([first.get(key, 0) for key in tracks["key"].tolist()], np.int64)
 
 
 # ---- lanes --------------------------------------------------------------------------------------------------
@@ -442,7 +431,7 @@ class _Names:
         self._type = types
         self._op = [op if known else "" for op, known in zip(ops["name"], is_op, strict=True)]
         self._role = ["op" if known else "other" for known in is_op]
-        self.code = trace.meta.astype(np.int64)
+        self.code = trace.meta.copy()
         # A kernel runs for many ops: its colour and its details are those of the op that launched it.
         of_op = np.flatnonzero(devices.op_code >= 0)
         if len(of_op):
@@ -457,7 +446,7 @@ class _Names:
                 self._op.append(devices.op_names[op])
                 self._role.append("op")
 
-    def add_steps(self, kinds: list[str], numbers: list[int]) -> NDArray[np.int64]:
+    def add_steps(self, kinds: list[str], numbers: list[int]) -> NDArray[np.int32]:
         """Add a name for each step; return their codes."""
         first = len(self._name)
         for kind, number in zip(kinds, numbers, strict=True):
@@ -466,9 +455,9 @@ class _Names:
             self._type.append(kind)
             self._op.append("")
             self._role.append("step")
-        return np.arange(first, len(self._name))
+        return np.arange(first, len(self._name), dtype=np.int32)
 
-    def add_ops(self, names: list[str], types: list[str]) -> NDArray[np.int64]:
+    def add_ops(self, names: list[str], types: list[str]) -> NDArray[np.int32]:
         """Add names that are ops' where there is a type; return their codes."""
         first = len(self._name)
         self._name += names
@@ -476,13 +465,13 @@ class _Names:
         self._type += types
         self._op += [parse_op(name).name if kind else "" for name, kind in zip(names, types, strict=True)]
         self._role += ["op" if kind else "other" for kind in types]
-        return np.arange(first, len(self._name))
+        return np.arange(first, len(self._name), dtype=np.int32)
 
-    def table(self, *codes: NDArray[np.int64]) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
+    def table(self, *codes: NDArray[np.int32]) -> tuple[pd.DataFrame, NDArray[np.int32], NDArray[np.int32]]:
         """Only the names in use, equal ones merged, the commonest first (small numbers pack well)."""
         uses = sum((np.bincount(c, minlength=len(self._name)) for c in codes), np.zeros(len(self._name), np.int64))
         rows: dict[tuple[str, str, str, str, str], int] = {}
-        merged = np.zeros(len(self._name), np.int64)
+        merged = np.zeros(len(self._name), np.int32)
         for code in np.flatnonzero(uses)[np.argsort(-uses[uses > 0], kind="stable")].tolist():
             key = (self._name[code], self._short[code], self._type[code], self._op[code], self._role[code])
             merged[code] = rows.setdefault(key, len(rows))
