@@ -297,14 +297,12 @@ class Report:
         return payload
 
     def _overview_tab(self, payload: Payload) -> Tab:
-        from .views.advice import recommendations
+        from .views.advice import mean_step_ms, recommendations
         from .views.overview import overview_tab
 
         # The head says it already.
         tab = overview_tab(payload, replace(self.overview, statement=""), self.steps)
-        step_time = self.overview.step_time
-        step_ms = 0.0 if step_time.empty else float(step_time["mean_ms"].iloc[0])
-        tab["items"].insert(0, recommendations(self.advice, step_ms))
+        tab["items"].insert(0, recommendations(self.advice, mean_step_ms(self.overview)))
         return tab
 
     def _input_pipeline_tab(self, payload: Payload) -> Tab:

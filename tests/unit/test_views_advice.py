@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -36,6 +37,15 @@ def test_the_first_sentence_is_the_first_findings(summary):
     assert [link["href"] for link in said["links"]] == ["tool:input_pipeline", "tool:overview"]
     assert said["links"][1]["label"] == "1 more recommendation"
     assert [part["text"] for part in said["action"] if part.get("code")] == ["num_parallel_calls=tf.data.AUTOTUNE"]
+
+
+def test_a_small_saving_is_no_answer(summary):
+    small = dataclasses.replace(INPUT, saves_ms=0.01)
+    said = answer([small], summary)
+    assert said["text"].startswith("Nothing big stands out: the best change found saves up to 0.3 % of a step.")
+    assert said["action"] == answer([INPUT], summary)["action"]
+    # What costs no time in a step is said as it is.
+    assert answer([FRAGMENTED], summary)["text"] == FRAGMENTED.statement
 
 
 def test_where_nothing_stands_out_the_report_says_so_and_where_it_looked(summary):

@@ -92,7 +92,7 @@ def test_it_begins_with_what_to_change():
     for i in range(3):
         assert f"change {i}" in text
     assert "title 3" not in text
-    assert "3 of 5" in text
+    assert "2 more recommendations" in text
     assert "Nothing stands out." in to_text("t", summary_blocks(HEAD, [], overview, []))
     hostile = [Finding(HOSTILE, HOSTILE, 0.0, "low", change=HOSTILE)]
     assert "<img" not in to_html("t", summary_blocks(HEAD, [], overview, hostile))

@@ -23,6 +23,8 @@ _LOOKED_AT = (
     "memory near its limit."
 )
 _NOTHING = "Nothing stands out."
+# A change that saves less than this of a step is no answer to what is slow, in percent.
+_SMALL_PCT = 3.0
 
 
 def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
@@ -38,11 +40,16 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
     if not findings:
         return {"text": _NOTHING, "detail": summary.statement, "action": [], "links": []}
     first = findings[0]
+    step_ms = mean_step_ms(summary)
+    text = first.statement
+    if 0 < 100 * first.saves_ms < _SMALL_PCT * step_ms:
+        saves = percent(100 * first.saves_ms / step_ms)
+        text = f"Nothing big stands out: the best change found saves up to {saves} of a step. {first.title}."
     tools = [spec.link(f"See it in: {label}", href) for label, href in first.links if href.startswith("tool:")][:1]
     others = len(findings) - 1
     if others:
         tools.append(spec.link(f"{spec.count(others, 'more recommendation')}", "tool:overview"))
-    return {"text": first.statement, "detail": summary.statement, "action": prose(first.change), "links": tools}
+    return {"text": text, "detail": summary.statement, "action": prose(first.change), "links": tools}
 
 
 def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
@@ -69,6 +76,11 @@ def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
         for finding in findings
     ]
     return {"kind": "findings", "title": "Recommendations", "rows": rows}
+
+
+def mean_step_ms(summary: Overview) -> float:
+    """Mean time of the steps that findings are about; 0 if no steps were found."""
+    return 0.0 if summary.step_time.empty else float(summary.step_time["mean_ms"].iloc[0])
 
 
 def note(finding: Finding, step_ms: float) -> str:

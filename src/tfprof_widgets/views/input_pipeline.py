@@ -40,6 +40,8 @@ _WHAT_HELPS = {
 _MOST_BARS, _LETTER_SHARE = 500, 1.3
 # What reduces a category is said from this share on, in percent.
 _WORTH_A_WORD = 10
+# A wait so many times as long as the longest in averages is named instead of drawn to its end.
+_OUTLYING = 4
 _NO_STEPS = (
     "No step was found in this capture, so how long steps wait for input is unknown. Mark each step of your own loop: "
     "with tf.profiler.experimental.Trace('train', step_num=i, _r=1): …"
@@ -198,7 +200,7 @@ def _waiting_chart(per_step: pd.DataFrame, kind: str) -> spec.Item:
     first = np.flatnonzero(np.diff(group, prepend=-1))
     counts = np.bincount(group)
     usual = np.where(averaged, high, 0.0).max() or high.max() or 1.0
-    above = high > 1.5 * usual
+    above = high > _OUTLYING * usual
     top = 1.1 * float(high[~above].max(initial=0.0) or usual)
 
     names = [str(n) for n in number[first]]
@@ -402,15 +404,16 @@ def _pipelines(analysis: InputPipeline) -> list[spec.Item]:
         words = [str(pipeline["kind"] or "no step"), *(["on the device"] if pipeline["place"] == "device" else [])]
         label = f"{pipeline['name']} ({', '.join(words)})"
         label = f"{pipeline['host']}: {label}" if several_hosts else label
-        cases[f"pipeline-{number}"] = (label, _pipeline(pipeline, stages.iloc[rows]))
+        said = str(pipeline["suggestion"]) == analysis.summary.suggestion and len(ranked) == 1
+        cases[f"pipeline-{number}"] = (label, _pipeline(pipeline, stages.iloc[rows], said=said))
     if len(cases) == 1:
         return next(iter(cases.values()))[1]
     return [spec.switch("input_pipeline_of", "Pipeline", cases)]
 
 
-def _pipeline(pipeline: pd.Series[Any], stages: pd.DataFrame) -> list[spec.Item]:
+def _pipeline(pipeline: pd.Series[Any], stages: pd.DataFrame, *, said: bool) -> list[spec.Item]:
     items = [spec.text(str(pipeline["statement"]))] if pipeline["statement"] else []
-    if pipeline["suggestion"]:
+    if pipeline["suggestion"] and not said:
         items.append(_change(str(pipeline["suggestion"])))
     slowest = max(float(stages["time_per_batch_ms"].max()), 0.0) if len(stages) else 0.0
     marked = pipeline["verdict"] != "low"
@@ -433,7 +436,7 @@ def _pipeline(pipeline: pd.Series[Any], stages: pd.DataFrame) -> list[spec.Item]
         ("Calls", ""),
     )
     threads = float(pipeline["cpu_budget"])
-    note = f"{pipeline['calls']:,} calls of the first stage took {ms(float(pipeline['mean_ms']))} on average"
+    note = f"{count(pipeline['calls'], 'call')} of the first stage took {ms(float(pipeline['mean_ms']))} on average"
     note += (
         f" (from {ms(float(pipeline['min_ms']))} to {ms(float(pipeline['max_ms']))})." if pipeline["calls"] > 1 else "."
     )

@@ -327,7 +327,7 @@ def _straggler_table(payload: spec.Tables, stragglers: pd.DataFrame) -> spec.Ite
         spec.column("total_ms", "Its time", "number", digits=2, unit="ms", width=92),
         spec.column("median_ms", "Median of all", "number", digits=2, unit="ms", width=92),
         spec.column("excess_ms", "Above the median", "number", digits=2, unit="ms", width=104),
-        spec.column("category", "Mostly in", "text", min_width=130),
+        spec.column("category", "Mostly in", "text", min_width=170),
         spec.column(
             "category_excess_ms",
             "There",

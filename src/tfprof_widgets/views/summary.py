@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from ..display.static_summary import Block, Facts, Notes, SmallTable
-from .advice import note
+from .advice import answer, mean_step_ms, note
 from .spec import count
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ def summary_blocks(
     """
     shown = [(str(fact["label"]), fact["value"]) for fact in head_facts]
     blocks: list[Block] = [Facts(shown)] if shown else []
-    if findings is not None and not findings:
-        blocks.append(Notes(["Nothing stands out."]))
-    if findings:
-        blocks.append(Notes([findings[0].statement]))
+    if findings is not None:
+        blocks.append(Notes([answer(findings, overview)["text"]]))
     if overview.statement:
         blocks.append(Notes([overview.statement]))
     if findings:
@@ -74,17 +72,12 @@ def summary_blocks(
 
 
 def _recommendations(findings: Sequence[Finding], overview: Overview) -> Block:
-    step_ms = 0.0 if overview.step_time.empty else float(overview.step_time["mean_ms"].iloc[0])
-    shown = findings[:_MOST_FINDINGS]
-    more = len(findings) - len(shown)
-    return SmallTable(
-        ["#", "What costs time", "What to change", "Expected"],
-        [[rank, f.title, f.change, note(f, step_ms)] for rank, f in enumerate(shown, start=1)],
-        title="Recommendations",
-        note=f"{len(shown)} of {len(findings)}; the interactive report has the others and their evidence."
-        if more
-        else "",
-    )
+    step_ms = mean_step_ms(overview)
+    words = [f"{f.title} ({note(f, step_ms)}). To change: {f.change}" for f in findings[:_MOST_FINDINGS]]
+    more = len(findings) - _MOST_FINDINGS
+    if more > 0:
+        words.append(f"{count(more, 'more recommendation')} and the evidence are in the interactive report.")
+    return Notes(words, title="Recommendations")
 
 
 def _step_time(step_time: pd.DataFrame) -> list[Block]:
