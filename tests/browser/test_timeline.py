@@ -66,7 +66,7 @@ class Viewer:
         """Wait until nothing moves any more."""
         self.page.wait_for_function(
             """() => { const t = document.querySelector('.tfprof-tl').timeline; const now = t.frames;
-            return new Promise(done => setTimeout(() => done(t.frames === now && t.painted > 0), 120)); }"""
+            return new Promise(done => setTimeout(() => done(t.frames === now && t.frame === 0 && t.painted > 0), 120)); }"""
         )
         return self.state()
 
