@@ -245,9 +245,13 @@ class Report:
 
     @cached_property
     def _head_facts(self) -> list[dict[str, Any]]:
-        step_time = self.overview.step_time
+        try:
+            counted = ", ".join(_counted(row) for _, row in self.overview.step_time.iterrows()) or "none found"
+        except Exception:  # noqa: BLE001  # as for the tabs
+            _log.exception("The overview failed on this profile.")
+            counted = "unknown"
         rows = [
-            {"label": "Steps", "value": ", ".join(_counted(row) for _, row in step_time.iterrows()) or "none found"},
+            {"label": "Steps", "value": counted},
             {"label": "Captured", "value": _duration(max(captured_ms(host.trace) for host in self.hosts))},
             {"label": "Device", "value": device_type([host.trace for host in self.hosts])},
         ]
@@ -302,7 +306,11 @@ class Report:
 
         # The head says it already.
         tab = overview_tab(payload, replace(self.overview, statement=""), self.steps)
-        tab["items"].insert(0, recommendations(self.advice, mean_step_ms(self.overview)))
+        try:
+            advised = recommendations(self.advice, mean_step_ms(self.overview))
+        except Exception as error:  # noqa: BLE001  # the advice rests on all tools: one that fails leaves the overview alone
+            advised = _failure("Recommendations", error)
+        tab["items"].insert(0, advised)
         return tab
 
     def _input_pipeline_tab(self, payload: Payload) -> Tab:
@@ -418,9 +426,14 @@ def _tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:
     try:
         return make()
     except Exception as error:  # noqa: BLE001  # whatever a profile holds, the other tools must be shown
-        _log.exception("The tool %r failed on this profile.", title)
-        words = f"This tool failed on this profile ({type(error).__name__}: {error}). The other tools are not affected."
-        return {"id": tab_id, "title": title, "items": [{"kind": "text", "text": words, "level": "error"}]}
+        return {"id": tab_id, "title": title, "items": [_failure(title, error)]}
+
+
+def _failure(tool: str, error: Exception) -> dict[str, Any]:
+    """Item that says, in the place of a tool, why it isn't there; the traceback goes to the log."""
+    _log.error("The tool %r failed on this profile.", tool, exc_info=error)
+    words = f"{tool} failed on this profile ({type(error).__name__}: {error}). The other tools are not affected."
+    return {"kind": "text", "text": words, "level": "error"}
 
 
 def _in_kernel() -> bool:
