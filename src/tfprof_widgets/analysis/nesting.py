@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,47 +78,28 @@ def nest(
     effective_end_ps : int64 array (N)
         The end, or an enclosing event's earlier end.
     """
-    n = len(line)
-    start, end = disjoint_times(line, start_ps, start_ps + duration_ps)
     solid = duration_ps > 0
-    if not solid.any():  # nothing encloses anything
-        return np.zeros(n, np.int32), np.full(n, -1, np.int32), start_ps + duration_ps
-    every = bool(solid.all())
-    solid_at = np.arange(n) if every else np.flatnonzero(solid)
-    s_start, s_end = (start, end) if every else (start[solid_at], end[solid_at])
-
-    s_depth = _depth(s_start, s_end)
-    s_parent = _parents(s_depth, s_depth, np.arange(len(s_start)))
-    inside = s_parent >= 0
-    s_effective = s_end
-    if (s_end[inside] > s_end[s_parent[inside]]).any():
-        s_line = line if every else line[solid_at]
-        s_depth, s_parent, s_effective = _nest_overlapping(s_line, s_start, s_end, s_depth, s_parent)
-
-    if every:
-        depth, parent, effective = s_depth, s_parent, s_effective
-    else:
-        # An instant lies in whatever is open at its time; `closed` are solid events that ended by then.
-        at = np.flatnonzero(~solid)
-        opened = np.searchsorted(s_start, start[at], side="right")
-        closed = np.searchsorted(np.sort(s_effective), start[at], side="right")
-        depth = np.empty(n, np.int32)
-        parent = np.empty(n, np.int32)
-        effective = end.copy()
-        depth[solid_at], depth[at] = s_depth, opened - closed
-        found = _parents(s_depth, depth[at], opened)
-        parent[solid_at] = np.where(s_parent >= 0, solid_at[s_parent], -1)
-        parent[at] = np.where(found >= 0, solid_at[found], -1)
-        effective[solid_at] = s_effective
-    # Back to the events' own times: a cut end is the end of an event that encloses it.
     end_ps = start_ps + duration_ps
+    if not solid.any():  # nothing encloses anything
+        return np.zeros(len(line), np.int32), np.full(len(line), -1, np.int32), end_ps
+    start, end = disjoint_times(line, start_ps, end_ps)
+    depth, parent = _enclosing(start, end, solid)
+    inside = np.flatnonzero(parent >= 0)
+    crossing = inside[end[inside] > end[parent[inside]]]
+    if not len(crossing):
+        return depth, parent, end_ps
+
+    # Redo the lines in which events overlap in part.
+    todo = np.flatnonzero(solid & np.isin(line, np.unique(line[crossing])))
+    effective = end.copy()
+    effective[todo] = _effective_ends(line[todo], start[todo], end[todo])
+    depth, parent = _enclosing(start, effective, solid)
+    # Back to the events' own times: a cut end is the end of an event that encloses it.
     cut = np.flatnonzero(effective != end)
-    effective_ps = end_ps
-    if len(cut):
-        by_end = np.argsort(end, kind="stable")
-        effective_ps = end_ps.copy()
-        effective_ps[cut] = end_ps[by_end[np.searchsorted(end[by_end], effective[cut])]]
-    return depth.astype(np.int32), parent.astype(np.int32), effective_ps
+    by_end = np.argsort(end, kind="stable")
+    effective_ps = end_ps.copy()
+    effective_ps[cut] = end_ps[by_end[np.searchsorted(end[by_end], effective[cut])]]
+    return depth, parent, effective_ps
 
 
 def child_sum(parent: NDArray[np.int32], value: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -162,60 +143,44 @@ def nearest(parent: NDArray[np.int32], mask: NDArray[np.bool_], events: NDArray[
     return found
 
 
-def _depth(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Events opened before, less those closed by then."""
-    return np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
+def _enclosing(
+    start: NDArray[np.int64], end: NDArray[np.int64], solid: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Depth and parent of events of which none overlaps another in part, starts ascending."""
+    n = len(start)
+    # As many as were opened before, less those closed by then: each closes at the first event not before its end.
+    closing = np.searchsorted(start, end if solid.all() else end[solid])
+    opened = np.cumsum(solid, dtype=np.int32) - solid
+    depth = opened - np.cumsum(np.bincount(closing, minlength=n)[:n], dtype=np.int32)
+    # An event deeper than the one before it lies in that one; any other is a sibling of the last one of its depth.
+    by_depth = np.argsort(depth.astype(np.int16) if depth.max() < 2**15 else depth, kind="stable")  # int16: radix sort
+    is_first = np.zeros(n, np.bool_)
+    is_first[1:] = depth[1:] > depth[:-1]
+    place = np.arange(n, dtype=np.int32)
+    last_first = np.maximum.accumulate(np.where(is_first[by_depth], place, 0))
+    parent = np.empty(n, np.int32)
+    parent[by_depth] = by_depth[last_first] - 1
+    parent[depth == 0] = -1
+    return depth, parent
 
 
-def _parents(
-    depth: NDArray[np.int64], child_depth: NDArray[np.int64], position: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """For each child, the last event before ``position`` that is one level up; -1 at level 0."""
-    parent = np.full(len(child_depth), -1, np.int64)
-    if not len(depth) or not len(child_depth):
-        return parent
-    by_level = np.argsort(depth.astype(np.int32), kind="stable")
-    bounds = np.searchsorted(depth[by_level], np.arange(int(depth.max()) + 2))
-    children = np.argsort(child_depth.astype(np.int32), kind="stable")
-    child_bounds = np.searchsorted(child_depth[children], np.arange(int(child_depth.max()) + 2))
-    for level in range(1, len(child_bounds) - 1):
-        mine = children[child_bounds[level] : child_bounds[level + 1]]
-        upper = by_level[bounds[level - 1] : bounds[level]] if level < len(bounds) else by_level[:0]
-        found = np.searchsorted(upper, position[mine]) - 1
-        if len(upper):
-            parent[mine] = np.where(found >= 0, upper[np.maximum(found, 0)], -1)
-    return parent
-
-
-def _nest_overlapping(
-    line: NDArray[np.int32],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    depth: NDArray[np.int64],
-    parent: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Redo the lines in which events overlap in part, one level of the stack at a time.
+def _effective_ends(line: NDArray[np.int32], start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ends of events that overlap in part, none after that of an event around it; one level of the stack at a time.
 
     At each level the first event of a block stays; the next to stay is the first one that starts after its
     effective end, and so on: a chain that is followed by doubling the length of the jump.
     """
-    depth, parent, effective = depth.copy(), parent.copy(), end.copy()
-    inside = parent >= 0
-    crossing = np.unique(line[np.flatnonzero(inside)[end[inside] > end[parent[inside]]]])
-    todo = np.flatnonzero(np.isin(line, crossing))
-    n = len(todo)
-    s, e = start[todo], end[todo]
-    _, block = np.unique(line[todo], return_inverse=True)  # events of one block share their parent
-    above = np.full(n, -1, np.int64)
-    level = 0
-    alive = np.arange(n)
+    effective = end.copy()
+    above = np.full(len(line), -1, np.int64)
+    block: NDArray[np.integer[Any]] = line  # events of one block share their parent
+    alive = np.arange(len(line))
     while len(alive):
         first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
         size = np.diff(np.concatenate([first, [len(alive)]]))
         block_end = np.repeat(first + size, size)
-        limit = np.where(above[alive] >= 0, effective[todo[np.maximum(above[alive], 0)]], np.iinfo(np.int64).max)
-        clipped = np.minimum(e[alive], limit)
-        following = np.minimum(np.searchsorted(s[alive], clipped, side="left"), block_end)
+        limit = np.where(above[alive] >= 0, effective[above[alive]], np.iinfo(np.int64).max)
+        clipped = np.minimum(end[alive], limit)
+        following = np.minimum(np.searchsorted(start[alive], clipped, side="left"), block_end)
         stays = np.zeros(len(alive) + 1, np.bool_)
         stays[first] = True
         jump = np.append(np.where(following < block_end, following, len(alive)), len(alive))
@@ -227,15 +192,10 @@ def _nest_overlapping(
             jump = jump[jump]
         stays = stays[:-1]
         member = np.flatnonzero(stays)
-        rows = todo[alive[member]]
-        depth[rows] = level
-        parent[rows] = np.where(above[alive[member]] >= 0, todo[np.maximum(above[alive[member]], 0)], -1)
-        effective[rows] = clipped[member]
+        effective[alive[member]] = clipped[member]
         # The rest lie between one member and the next: that member is their parent.
         rest = np.flatnonzero(~stays)
-        owner = np.searchsorted(member, rest, side="right") - 1
-        block = owner
-        above[alive[rest]] = alive[member[owner]]
+        block = np.searchsorted(member, rest, side="right") - 1
+        above[alive[rest]] = alive[member[block]]
         alive = alive[rest]
-        level += 1
-    return depth, parent, effective
+    return effective
