@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,8 @@ from .names import THREADPOOL_PREFIX, UNKNOWN, parse_op
 from .nesting import child_sum, line_order, nest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from ..xspace import XSpace
@@ -26,6 +28,14 @@ DERIVED_LINE_NAMES = frozenset(
         "TensorFlow Ops", "XLA Modules", "XLA Ops", "Source code",
     }
 )  # fmt: skip
+
+
+class Ops(NamedTuple):
+    """The ops recognised in the names of M metadata rows: as `parse_op` tells them."""
+
+    category: NDArray[np.int8]
+    name: list[str]
+    type: list[str]
 
 
 class Trace:
@@ -192,19 +202,20 @@ class Trace:
     # ---- names ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def ops(self) -> pd.DataFrame:
-        """The op recognised in each metadata row's name: ``category``, ``name``, ``type`` (M rows)."""
+    def ops(self) -> Ops:
+        """The op recognised in each metadata row's name."""
         parsed = [parse_op(name) for name in self.space.meta_name]
-        return pd.DataFrame(parsed, columns=["category", "name", "type"])
+        category = np.array([op.category for op in parsed], np.int8)
+        return Ops(category, [op.name for op in parsed], [op.type for op in parsed])
 
     @cached_property
     def meta_is_op(self) -> NDArray[np.bool_]:
         """Metadata rows whose name is an op of some category, shape (M,)."""
-        return self.ops["category"].to_numpy() != UNKNOWN
+        return self.ops.category != UNKNOWN
 
-    def meta_matches(self, rule: Any) -> NDArray[np.bool_]:
+    def meta_matches(self, rule: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Mask over the metadata rows whose name fulfils a rule, shape (M,)."""
-        return np.fromiter((bool(rule(n)) for n in self.space.meta_name), bool, len(self.space.meta_name))
+        return np.fromiter(map(rule, self.space.meta_name), bool, len(self.space.meta_name))
 
     def named(self, *names: str) -> NDArray[np.int64]:
         """Indices of the events with one of these names."""

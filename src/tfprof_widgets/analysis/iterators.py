@@ -448,7 +448,7 @@ def _functions(
     outermost = (nearest(trace.parent, mask, work) < 0) & (work_of >= 0)
     np.add.at(function, work_of[outermost], trace.duration_ps[work[outermost]])
 
-    is_python = (trace.ops["type"].isin(_PYTHON_OPS)).to_numpy()
+    is_python = np.array([kind in _PYTHON_OPS for kind in trace.ops.type], bool)
     called = np.flatnonzero(is_python[trace.meta]) if is_python.any() else captured[:0]
     if len(called):
         by_index = np.argsort(work, kind="stable")

@@ -194,9 +194,9 @@ def _named_ops(trace: Trace, names: _Names) -> tuple[NDArray[np.int64], NDArray[
     """Host events that are ops, ascending, with the code of each; one that names a second op comes twice."""
     code_of_meta = np.full(len(trace.space.meta_name), -1, np.int64)
     at = np.flatnonzero(trace.meta_is_op)
-    category, name, kind = (trace.ops[c].to_numpy()[at] for c in ("category", "name", "type"))
-    for i, c, n, t in zip(at, category, name, kind, strict=True):
-        code_of_meta[i] = names.code(n, t, is_tf=c == TF_OP)
+    ops = trace.ops
+    for i in at.tolist():
+        code_of_meta[i] = names.code(ops.name[i], ops.type[i], is_tf=ops.category[i] == TF_OP)
     is_host = trace.line_is_host & ~trace.line_is_derived
     on_host = trace.events_of(is_host)
     code = code_of_meta[trace.meta[on_host]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .op_stats import IDLE, UNATTRIBUTED, without_idle
+from .op_stats import IDLE, UNATTRIBUTED
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
 from .throughput import examples_per_s
 from .utilization import Utilization, precision, utilization
@@ -105,7 +105,7 @@ def overview(
     -------
     Overview
     """
-    step_time = _step_time([s.table for s in steps])
+    step_time = _step_time(steps)
     notes = list(dict.fromkeys(note for s in steps for note in s.notes))
     between_ms = sum(s.between_runs_ms for s in steps)
     if between_ms > 0:
@@ -113,7 +113,7 @@ def overview(
             f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none."
         )
     used = [utilization(trace) for trace in traces]
-    rates = [examples_per_s(t, s.table, s.step_of(t)) for t, s in zip(traces, steps, strict=True)]
+    rates = [examples_per_s(t, s) for t, s in zip(traces, steps, strict=True)]
     known = [rate for rate in rates if rate is not None]
     return Overview(
         step_time=step_time,
@@ -129,71 +129,78 @@ def overview(
     )
 
 
-def _step_time(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
     columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", *CATEGORY_COLUMNS]
-    rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=columns)
-    if rows.empty:
+    found = [s for s in steps if len(s.table)]
+    if not found:
         return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
-    longest = rows.loc[rows.groupby(["host", "step"], sort=False)["duration_ms"].idxmax()]
-    averaged = longest["flags"].str.contains("averaged", regex=False)
+    kind = np.concatenate([s.table["kind"].to_numpy(object)[s.slowest] for s in found])
+    ms = np.concatenate([s.table[["duration_ms", *CATEGORY_COLUMNS]].to_numpy()[s.slowest] for s in found])
+    averaged = np.concatenate([s.averaged[s.slowest] for s in found])
     result: list[dict[str, Any]] = []
-    for kind, of_kind in longest.groupby("kind", sort=False):
-        used = of_kind[averaged.loc[of_kind.index]]
-        ms = used["duration_ms"]
+    for one in dict.fromkeys(kind):
+        of_kind = kind == one
+        used = ms[of_kind & averaged]
+        total = used[:, 0]
         row: dict[str, Any] = {
-            "kind": kind,
+            "kind": one,
             "steps": len(used),
-            "left_out": len(of_kind) - len(used),
-            "mean_ms": ms.mean(),
-            "std_ms": ms.std(),
-            "min_ms": ms.min(),
-            "max_ms": ms.max(),
-            "median_ms": ms.median(),
+            "left_out": int(of_kind.sum()) - len(used),
+            "mean_ms": total.mean(),
+            "std_ms": total.std(ddof=1) if len(used) > 1 else np.nan,
+            "min_ms": total.min(),
+            "max_ms": total.max(),
+            "median_ms": np.median(total),
         }
-        row.update(used[list(CATEGORY_COLUMNS)].mean())
-        row["_rank"] = (_KIND_ORDER.index(kind) if kind in _KIND_ORDER else 0.5, -of_kind["duration_ms"].sum())
+        row |= zip(CATEGORY_COLUMNS, used[:, 1:].mean(axis=0), strict=True)
+        row["_rank"] = (_KIND_ORDER.index(one) if one in _KIND_ORDER else 0.5, -ms[of_kind, 0].sum())
         result.append(row)
     result.sort(key=lambda row: row.pop("_rank"))
     return pd.DataFrame(result, columns=columns)
 
 
 def _top_ops(ops: pd.DataFrame) -> pd.DataFrame:
-    real = without_idle(ops)
-    device = real[real["host_or_device"] == "Device"]
-    side = device if len(device) else real[real["host_or_device"] == "Host"]
-    prefix = "device" if len(device) else "host"
-    top = side.nlargest(_TOP_OPS, "self_time_us")
+    side, own = ops["host_or_device"].to_numpy(object), ops["self_time_us"].to_numpy()
+    busy = ops["type"].to_numpy(object) != IDLE
+    on_device = busy & (side == "Device")
+    mine = np.flatnonzero(on_device if on_device.any() else busy & (side == "Host"))
+    top = mine[np.argsort(-own[mine], kind="stable")[:_TOP_OPS]]
+    total = own[mine].sum()
+    share = 100 * own[top] / total if total > 0 else np.zeros(len(top))
     return pd.DataFrame(
         {
-            "name": top["name"].to_numpy(),
-            "category": top["type"].to_numpy(),
-            "self_time_us": top["self_time_us"].to_numpy(),
-            "self_time_pct": top[f"{prefix}_self_time_pct"].to_numpy(),
-            "cumulative_pct": top[f"{prefix}_self_time_pct"].cumsum().to_numpy(),
-            "occurrences": top["occurrences"].to_numpy(),
-            "host_or_device": top["host_or_device"].to_numpy(),
+            "name": ops["name"].to_numpy(object)[top],
+            "category": ops["type"].to_numpy(object)[top],
+            "self_time_us": own[top],
+            "self_time_pct": share,
+            "cumulative_pct": np.cumsum(share),
+            "occurrences": ops["occurrences"].to_numpy()[top],
+            "host_or_device": side[top],
         }
     )
 
 
 def _eager_pct(ops: pd.DataFrame) -> dict[str, float]:
     """Share of each side's self time, IDLE apart, that ran eagerly."""
-    busy = ops[ops["type"] != IDLE]
+    side, own = ops["host_or_device"].to_numpy(object), ops["self_time_us"].to_numpy()
+    busy = ops["type"].to_numpy(object) != IDLE
+    eager = ops["execution_mode"].to_numpy(object) == "eager"
     result = {}
-    for side, rows in busy.groupby("host_or_device"):
-        total = rows["self_time_us"].sum()
+    for name in ("Device", "Host"):
+        mine = busy & (side == name)
+        total = own[mine].sum()
         if total > 0:
-            eager = rows["self_time_us"][rows["execution_mode"] == "eager"].sum()
-            result[str(side).lower()] = float(100 * eager / total)
+            result[name.lower()] = float(100 * own[mine & eager].sum() / total)
     return result
 
 
 def _op_share_pct(ops: pd.DataFrame) -> dict[str, float]:
     """Share of the executions of ops on each side."""
-    real = ops[~ops["type"].isin((IDLE, UNATTRIBUTED))]
-    executions = real.groupby("host_or_device")["occurrences"].sum()
-    total = float(executions.sum())
-    return {str(side).lower(): 100 * float(n) / total for side, n in executions.items()} if total else {}
+    side, kind, times = (ops[c].to_numpy() for c in ("host_or_device", "type", "occurrences"))
+    real = (kind != IDLE) & (kind != UNATTRIBUTED)
+    executions = {name: float(times[real & (side == name)].sum()) for name in ("Device", "Host")}
+    total = sum(executions.values())
+    return {name.lower(): 100 * n / total for name, n in executions.items() if n} if total else {}
 
 
 def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
@@ -222,9 +229,10 @@ def captured_ms(trace: Trace) -> float:
     start, stop = environment.get("profile_start_time"), environment.get("profile_stop_time")
     if isinstance(start, int) and isinstance(stop, int) and 0 < stop - start < 10**15:
         return (stop - start) / 1e6
-    if not len(trace):
+    if not trace.space.n_events:
         return 0.0
-    return float(trace.end_ps.max() - trace.start_ps.min()) / 1e9
+    start_ps = trace.space.event_start_ps
+    return float((start_ps + trace.space.event_duration_ps).max() - start_ps.min()) / 1e9
 
 
 def device_planes(trace: Trace) -> list[int]:

@@ -135,7 +135,14 @@ class Steps:
     @cached_property
     def averaged(self) -> NDArray[np.bool_]:
         """Rows of ``table`` that enter averages, shape (rows,)."""
-        return self.table["flags"].str.contains("averaged", regex=False).to_numpy(bool)
+        return np.array(["averaged" in words for words in self.table["flags"].to_list()], bool)
+
+    @cached_property
+    def slowest(self) -> NDArray[np.int64]:
+        """Row of ``table`` of each step's slowest device, in the order of the steps."""
+        step, ms = self.table["step"].to_numpy(), self.table["duration_ms"].to_numpy()
+        order = np.lexsort((-ms, step))
+        return order[np.flatnonzero(np.diff(step[order], prepend=-1))]
 
     def step_of(self, trace: Trace) -> NDArray[np.int64]:
         """Step of each event of the trace, shape (N,); -1 for events of no step."""
@@ -209,6 +216,9 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
     layers = _breakdown(trace, devices, step_of, row_step, row_plane, row_start, row_end)
     flags = _flags(trace, host, kind, n_steps, step_of, layers, row_step)
 
+    ps = {name: layers[:, i] for i, name in enumerate(_LAYERS)}
+    ps["input"] = ps["input"] + ps.pop("copy_to_device")
+    ps["other"] = (row_end - row_start) - layers.sum(axis=1)
     table = pd.DataFrame(
         {
             "step": row_step,
@@ -218,20 +228,17 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
             "start_ms": row_start / 1e9,
             "duration_ms": (row_end - row_start) / 1e9,
             "flags": flags[row_step],
+            **{f"{category}_ms": ps[category] / 1e9 for category in CATEGORIES},
         }
     )
-    ps = {name: layers[:, i] for i, name in enumerate(_LAYERS)}
-    ps["input"] = ps["input"] + ps.pop("copy_to_device")
-    ps["other"] = (row_end - row_start) - layers.sum(axis=1)
-    for category in CATEGORIES:
-        table[f"{category}_ms"] = ps[category] / 1e9
     between = host.between_runs_ps / 1e9 if host is not None else 0.0
-    left_out = int((~table["flags"].str.contains("averaged", regex=False)).groupby(table["step"]).all().sum())
+    result = Steps(table, between, source, notes, step_of)
+    left_out = int((~result.averaged[result.slowest]).sum())
     if left_out:
         notes.append(
             f"{left_out} of {n_steps} steps are left out of the averages (first, last, traced, compiling or at the end of the data)."
         )
-    return Steps(table, between, source, notes, step_of)
+    return result
 
 
 def _empty_table() -> pd.DataFrame:
@@ -423,7 +430,7 @@ def _name_kinds(trace: Trace, host: _HostSteps, step_of: NDArray[np.int64]) -> N
         return
     # The function inside, `__inference_multi_step_on_iterator_1435`, is the same for all its calls.
     inner = _inner_functions(trace, host)
-    is_op = trace.ops["category"].to_numpy() == TF_OP
+    is_op = trace.ops.category == TF_OP
     is_gradient = trace.meta_matches(lambda n: _GRADIENT.search(n) is not None)
     mine = np.flatnonzero(step_of >= 0)
     n = len(host.kind)
@@ -618,7 +625,7 @@ def _breakdown(
     meta = trace.meta
     on_host = trace.line_is_host[trace.line]
     is_input = trace.meta_matches(lambda n: _ITERATOR_GET_NEXT.match(n) is not None)
-    is_op = np.isin(trace.ops["category"].to_numpy(), (TF_OP, JAX_OP)) | trace.meta_matches("EagerKernelExecute".__eq__)
+    is_op = np.isin(trace.ops.category, (TF_OP, JAX_OP)) | trace.meta_matches("EagerKernelExecute".__eq__)
     is_compilation = trace.meta_matches(lambda n: _COMPILATION.match(n) is not None)
     relevant = np.flatnonzero((is_input | is_op | is_compilation)[meta] & on_host)
     add_host(relevant[is_input[meta[relevant]]], "input")
@@ -697,7 +704,7 @@ def _end_of_data(
     """Last calls of a run in which the iterator had nothing left, so that next to no op ran."""
     n = len(kind)
     ended = np.zeros(n, np.bool_)
-    is_op = trace.ops["category"].to_numpy() == TF_OP
+    is_op = trace.ops.category == TF_OP
     mine = np.flatnonzero((step_of >= 0) & is_op[trace.meta])
     ops = np.bincount(step_of[mine], minlength=n)
     for k in dict.fromkeys(kind):

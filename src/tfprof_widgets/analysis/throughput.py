@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from .events import Trace
+    from .steps import Steps
 
 _LEADING_DIMENSION = re.compile(r"\[(\d+)[\],]")
 
@@ -60,36 +60,37 @@ def batch_size(trace: Trace, step_of: NDArray[np.int64]) -> int | None:
     return None
 
 
-def examples_per_s(trace: Trace, steps: pd.DataFrame, step_of: NDArray[np.int64]) -> float | None:
+def examples_per_s(trace: Trace, steps: Steps) -> float | None:
     """Examples that an averaged training step (else the first kind of step) works through in a second.
 
     Parameters
     ----------
     trace : Trace
         One host's events.
-    steps : DataFrame
-        Its steps (``Steps.table``).
-    step_of : int64 array (N)
-        Step of each event; -1 for none.
+    steps : Steps
+        Its steps.
 
     Returns
     -------
     float or None
         None where the batch size isn't known.
     """
-    used = steps[steps["flags"].str.contains("averaged", regex=False)]
-    if used.empty:
+    used = steps.slowest[steps.averaged[steps.slowest]]
+    if not len(used):
         return None
-    kind = "train" if (used["kind"] == "train").any() else used["kind"].iloc[0]
-    longest = used[used["kind"] == kind].groupby("step")["duration_ms"].max()
+    kind = steps.table["kind"].to_numpy(object)[used]
+    used = used[kind == ("train" if (kind == "train").any() else kind[0])]
+    step_of = steps.step_of(trace)
     size = batch_size(trace, step_of)
-    if size is None or longest.mean() <= 0:
+    mean_ms = float(steps.table["duration_ms"].to_numpy()[used].mean())
+    if size is None or mean_ms <= 0:
         return None
     # With steps_per_execution one call takes several batches.
     taken = trace.named("IteratorGetNextOp::DoCompute", "IteratorGetNextAsOptionalOp::DoCompute")
-    per_step = np.bincount(step_of[taken][step_of[taken] >= 0], minlength=int(steps["step"].max()) + 1)[longest.index]
+    step = steps.table["step"].to_numpy()
+    per_step = np.bincount(step_of[taken][step_of[taken] >= 0], minlength=int(step.max()) + 1)[step[used]]
     batches = float(per_step.mean()) if per_step.any() else 1.0
-    return size * batches / (longest.mean() / 1e3)
+    return size * batches / (mean_ms / 1e3)
 
 
 def _most_frequent(values: NDArray[np.int64]) -> int:

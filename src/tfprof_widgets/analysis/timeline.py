@@ -14,7 +14,7 @@ import pandas as pd
 from .derived_lines import DerivedLines, derived_lines
 from .device import DeviceEvents, device_events
 from .intervals import union_ps
-from .names import UNKNOWN, parse_op
+from .names import parse_op
 from .nesting import disjoint_times
 
 if TYPE_CHECKING:
@@ -420,8 +420,8 @@ class _Names:
     def __init__(self, trace: Trace, devices: DeviceEvents) -> None:
         space, ops = trace.space, trace.ops
         n_meta = len(space.meta_name)
-        is_op = (ops["category"] != UNKNOWN).tolist()
-        types = [t if known else "" for t, known in zip(ops["type"], is_op, strict=True)]
+        is_op = trace.meta_is_op.tolist()
+        types = [t if known else "" for t, known in zip(ops.type, is_op, strict=True)]
         shown = [
             d or (t if known else n)
             for n, d, t, known in zip(space.meta_name, space.meta_display_name, types, is_op, strict=True)
@@ -429,7 +429,7 @@ class _Names:
         self._name = list(space.meta_name)
         self._short = shown
         self._type = types
-        self._op = [op if known else "" for op, known in zip(ops["name"], is_op, strict=True)]
+        self._op = [op if known else "" for op, known in zip(ops.name, is_op, strict=True)]
         self._role = ["op" if known else "other" for known in is_op]
         self.code = trace.meta.copy()
         # A kernel runs for many ops: its colour and its details are those of the op that launched it.
