@@ -32,15 +32,15 @@ def test_a_run_that_waits_for_input_is_told_which_stage():
     assert first.change
 
 
-def python_loop(n: int, *, traced: int = 0, eager: int = 0) -> Space:
-    """n steps of 2 ms, of which the first ``traced`` ones trace for 50 ms; ``eager`` ops run one by one in each."""
+def python_loop(n: int, *, traced: int = 0, eager: int = 0, idle_us: int = 0) -> Space:
+    """n steps of 2 ms, of which the first ``traced`` ones trace for 50 ms; ``eager`` ops run one by one in each; all end idle."""
     space = Space("worker-0")
     plane = space.plane("/host:CPU")
     python, compute = plane.line("python", id=1), plane.line("tf_Compute/2", id=2)
     at = 0.0
     for i in range(n):
         tracing = 50_000 if i < traced else 0
-        python.event("train", at, 2_000 + tracing, step_num=i, _r=1)
+        python.event("train", at, 2_000 + tracing + idle_us, step_num=i, _r=1)
         kind = "traced-nonXla" if tracing else "notTraced-nonXla"
         python.event("train_step", at + 10, 1_200 + tracing, tf_function_call=kind, tracing_count=min(i + 1, traced))
         if tracing:
@@ -54,7 +54,7 @@ def python_loop(n: int, *, traced: int = 0, eager: int = 0) -> Space:
             python.event("EagerExecute", start, 12, eager_op="MatMul", is_func=0)
             python.event("EagerLocalExecute: MatMul", start + 1, 10)
             python.event("EagerKernelExecute", start + 2, 8)
-        at += 2_100 + tracing
+        at += 2_100 + tracing + idle_us
     return space
 
 
@@ -64,6 +64,11 @@ def test_a_function_that_is_traced_on_each_call_is_named():
     assert first.evidence["Traced calls"] == "8 of 8"
     assert first.saves_ms == pytest.approx(50 * 7 / 8)
     assert "input_signature" in first.change
+
+
+def test_what_goes_by_in_steps_that_are_all_traced_is_not_laid_on_python():
+    assert "Time goes by outside TensorFlow" in titles(advice_of(python_loop(8, traced=1, idle_us=90_000)))
+    assert titles(advice_of(python_loop(8, traced=8, idle_us=90_000))) == ["train_step is traced again and again"]
 
 
 def test_tracing_once_is_no_fault_but_a_first_step_full_of_it_is_said():
@@ -76,6 +81,7 @@ def test_an_eager_loop_is_told():
     first = advice_of(python_loop(8, eager=40))[0]
     assert first.title == "Ops run eagerly, one by one"
     assert first.evidence["Eager ops"] == "320"
+    assert "40 ops run eagerly" in first.statement
     assert "@tf.function" in first.change
 
 

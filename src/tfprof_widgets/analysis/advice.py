@@ -394,10 +394,10 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
     op_ms = float(eager["self_time_us"].sum()) / 1e3
     if has_steps:
         saves, of_what = run.category_ms("other"), "step"
-        where = f"{per_step:,.0f} ops run one by one from Python in each step"
+        where = f"{per_step:,.0f} ops run eagerly, one by one from Python, in each step"
     else:
         saves, of_what = max(sum(_main_ms(trace) for trace in run.traces) - op_ms, 0.0), "capture"
-        where = f"{executed:,} ops ran one by one from Python"
+        where = f"{executed:,} ops ran eagerly, one by one from Python"
     names = ", ".join(eager.nlargest(3, "self_time_us")["name"].astype(str))
     yield Finding(
         title="Ops run eagerly, one by one",
@@ -535,6 +535,8 @@ def _python_overhead(run: Run) -> Iterator[Finding]:
     share = run.category_pct("other")
     if share < OTHER_PCT or run.overview.eager_pct.get("host", 0.0) >= 50:
         return  # an eager loop has its own finding
+    if all("traced" in flags for s in run.steps for flags in s.table["flags"][s.averaged]):
+        return  # a graph's first run optimises and places it: what goes by then goes with the tracing
     keras = any(
         "step_on_iterator" in name or name.endswith("_function") for t in run.traces for name in t.space.meta_name
     )
