@@ -156,6 +156,20 @@ export interface TimelineItem {
   empty_planes?: string[];
   /** What the timeline shows, in words. */
   alt?: string;
+  stats?: TimelineStats;
+}
+
+/** Tables of what the profiler noted with the events; unpacked when an event is first looked at. */
+export interface TimelineStats {
+  table: string;
+  names: string;
+  values: string;
+  texts: string;
+  /** How many are here, and in the file. */
+  count: number;
+  total: number;
+  /** Names of those that are in the file only. */
+  left_out: string[];
 }
 
 /** Where a link goes: `tool:` and a tab's id, or an `https://` address. */

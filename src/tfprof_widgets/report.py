@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .analysis.advice import Finding, Run, advice
+from .analysis.details import stat_columns
 from .analysis.events import Trace, events_table
 from .analysis.input_pipeline import InputPipeline, input_pipeline
 from .analysis.kernels import kernels
@@ -329,7 +330,8 @@ class Report:
         from .views.timeline import timeline_tab
 
         tabs = [
-            timeline_tab(payload, data, self._colors, f"timeline_{index}") for index, data in enumerate(self.timelines)
+            timeline_tab(payload, data, self._colors, f"timeline_{index}", stat_columns(host.trace))
+            for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True))
         ]
         if len(tabs) == 1:
             return tabs[0]

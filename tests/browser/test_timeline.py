@@ -12,6 +12,7 @@ import pytest
 
 from generate import Space
 from tfprof_widgets import xspace
+from tfprof_widgets.analysis.details import ID_STATS, first_row, stat_columns
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.analysis.timeline import Timeline, timeline
@@ -129,7 +130,7 @@ def small() -> Space:
     for step in range(40):
         start = step * 1000
         python.event("train", start, 900, step_num=step, _r=1)
-        python.event("call", start + 50, 800, tf_function_call="concrete")
+        python.event("call", start + 50, 800, tf_function_call="concrete", id=step)
         python.event("inner", start + 100, 200)
     python.event(HOSTILE, 41_000, 900)
     python.event(MATHS, 42_000, 900)
@@ -145,7 +146,7 @@ def small() -> Space:
 def open_viewer(browser, trace: Trace, width: int = 1200, color_scheme: str = "light") -> Viewer:
     data = timeline(trace, find_steps(trace).table)
     payload = Payload(id="trace")
-    payload.tabs.append(timeline_tab(payload, data))
+    payload.tabs.append(timeline_tab(payload, data, stats=stat_columns(trace)))
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=color_scheme)
     page = context.new_page()
     problems: list[str] = []
@@ -419,6 +420,48 @@ def test_a_click_shows_an_events_details(viewer: Viewer) -> None:
     assert state["start"] < 5_000_000 < 5_900_000 < state["end"] < 6_100_000
     viewer.page.keyboard.press("Escape")
     assert details.is_hidden()
+
+
+def test_the_details_say_what_the_profiler_noted(viewer: Viewer) -> None:
+    viewer.show(3.0, 5.2)
+    x, y = viewer.point(4_400_000, viewer.lane_y("python (main)", 1))
+    viewer.page.mouse.click(x, y)
+    stats = viewer.page.locator(".tl-stats")
+    stats.wait_for()
+    assert stats.locator("dt").all_text_contents() == ["Function call"]
+    assert stats.locator("dt").get_attribute("title") == "tf_function_call"
+    assert stats.locator("dd").inner_text() == "concrete – whether it was traced anew, and compiled by XLA"
+    assert (
+        "80 of the 160 stats of all events are in this report; the others (_r, id) stay with Python."
+        in stats.inner_text()
+    )
+    # An event without any says so, and doesn't keep the one before.
+    viewer.page.keyboard.press("ArrowDown")
+    viewer.page.wait_for_function("() => document.querySelector('.tl-stats h6')?.textContent === 'No stats'")
+    viewer.page.keyboard.press("Escape")
+
+
+def test_all_stats_of_a_capture_come_back(cpu_fit: Viewer) -> None:
+    trace = cpu_fit.trace
+    cpu_fit.show(100, 110)
+    box = cpu_fit.page.evaluate(
+        """() => { const t = document.querySelector('.tfprof-tl').timeline; const s = t.stores.get(false);
+        const { lane } = t.shown.boxes.find(b => t.tracks[b.track].kind === 'host');
+        t.select({ store: s, lane, event: s.laneFirst[lane] }); }"""
+    )
+    assert box is None
+    cpu_fit.page.locator(".tl-stats").wait_for()
+    first = first_row(cpu_fit.data)
+    rows = list(range(first, first + len(trace), 997))
+    found = cpu_fit.page.evaluate(
+        """async (rows) => { const t = document.querySelector('.tfprof-tl').timeline; const stats = await t.stats;
+        return rows.map(row => stats.of(row).map(s => s.name).sort()); }""",
+        rows,
+    )
+    expected = [sorted(set(trace.stats_of(row - first)) - ID_STATS) for row in rows]
+    assert found == expected
+    assert sum(map(len, expected)) > 50
+    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.select(null)")
 
 
 def test_self_times_are_those_of_the_trace(cpu_fit: Viewer) -> None:

@@ -55,6 +55,8 @@ export class Store {
     readonly end: Float64Array,
     readonly name: Uint32Array,
     readonly laneFirst: Uint32Array,
+    /** Row of each event in the table that it came in. */
+    readonly row: Uint32Array = new Uint32Array(0),
   ) {
     const n = start.length;
     this.n = n;
@@ -153,7 +155,7 @@ export class Store {
 }
 
 /** A column of unsigned integers that was stored one byte a column (`start0` is the lowest), and what they wrap around at. */
-function unsplit(table: Table, name: string): { values: Uint32Array | Float64Array; wrap: number } {
+export function unsplit(table: Table, name: string): { values: Uint32Array | Float64Array; wrap: number } {
   const n = table.numRows;
   const planes: Uint8Array[] = [];
   for (;;) {
@@ -202,6 +204,7 @@ export function decodeEvents(table: Table, tracks: Track[]): Store {
   const starts = new Float64Array(n);
   const ends = new Float64Array(n);
   const names = new Uint32Array(n);
+  const rows = new Uint32Array(n);
   for (const track of tracks) {
     let start = 0;
     let end = 0;
@@ -217,9 +220,10 @@ export function decodeEvents(table: Table, tracks: Track[]): Store {
       starts[to] = start;
       ends[to] = end;
       names[to] = name[i]!;
+      rows[to] = i;
     }
   }
-  return new Store(starts, ends, names, laneFirst);
+  return new Store(starts, ends, names, laneFirst, rows);
 }
 
 export function decodeTracks(table: Table): Track[] {

@@ -8,6 +8,9 @@ import { formatDuration } from "./ticks";
 export interface Field {
   label: string;
   value: string;
+  meaning?: string;
+  /** What it is called in the file. */
+  hint?: string;
 }
 
 export interface Action {
@@ -28,10 +31,22 @@ export class Details {
   }
 
   showEvent(title: string, fields: readonly Field[], actions: readonly Action[]): void {
-    const list = h("dl", {});
-    for (const { label, value } of fields) list.append(h("dt", {}, label), h("dd", {}, value));
-    this.element.replaceChildren(h("h5", {}, title), list, this.actions(actions));
+    this.element.replaceChildren(h("h5", {}, title), this.list(fields), this.actions(actions));
     this.element.hidden = false;
+  }
+
+  /** Adds what takes a moment to unpack. */
+  addStats(stats: readonly Field[], note: string): void {
+    const title = h("h6", {}, stats.length === 0 ? "No stats" : "Stats");
+    this.element.append(h("div", { class: "tl-stats" }, title, this.list(stats), note === "" ? null : h("p", {}, note)));
+  }
+
+  private list(fields: readonly Field[]): HTMLElement {
+    const list = h("dl", {});
+    for (const { label, value, meaning, hint } of fields) {
+      list.append(h("dt", { title: hint }, label), h("dd", {}, value, meaning ? h("span", { class: "tl-meaning" }, ` – ${meaning}`) : null));
+    }
+    return list;
   }
 
   showSummary(title: string, rows: readonly Summary[], names: Names, unitPs: number, choose: (name: number) => void, actions: readonly Action[]): void {

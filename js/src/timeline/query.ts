@@ -114,6 +114,12 @@ export function busyTime(lanes: readonly { store: Store; lane: number }[], start
   return busy;
 }
 
+/** Where the Python function of a traced call is: names are `$file.py:12 function`. */
+export function sourceOf(name: string): string | null {
+  const found = /^\$(.+:\d+) .+$/s.exec(name);
+  return found === null ? null : found[1]!;
+}
+
 // ---- search -----------------------------------------------------------------------------------------------------
 
 export type Match = "text" | "regex" | "exact";

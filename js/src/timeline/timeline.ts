@@ -12,9 +12,10 @@ import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Rect } from "./overlay";
 import { parseColor } from "./paint";
-import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, step, summarize, type Hits, type Match, type Place } from "./query";
+import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, sourceOf, step, summarize, type Hits, type Match, type Place } from "./query";
 import { Scene, type Shown } from "./scene";
 import { formatDuration, formatTime, ticks } from "./ticks";
+import { Stats } from "./stats";
 import sheet from "./timeline.css";
 import { Toolbar } from "./toolbar";
 import { View, type Room } from "./view";
@@ -87,6 +88,7 @@ export class Timeline implements Mounted {
   private hover: Spot | null = null;
   private pointer: { x: number; y: number; clientX: number; clientY: number } | null = null;
   private showHidden = false;
+  private stats: Promise<Stats> | null = null;
   private summaryOf: { start: number; end: number; top: number; bottom: number } | null = null;
 
   constructor(
@@ -515,6 +517,8 @@ export class Timeline implements Mounted {
     const fields: Field[] = [];
     const { names, unit } = this;
     if (names.type[name] && names.role[name] === "op") fields.push({ label: "Op type", value: names.type[name]! });
+    const source = sourceOf(names.name[name]!);
+    if (source !== null) fields.push({ label: "Source", value: source, meaning: "line of the Python function" });
     if (names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
     fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
@@ -535,6 +539,24 @@ export class Timeline implements Mounted {
       { label: "Close", run: () => this.select(null) },
     ]);
     this.live.textContent = `${name}, ${formatDuration(place.store.duration(place.event) * this.unit)}`;
+    void this.showStats(place);
+  }
+
+  /** What the profiler noted with an event of the file. */
+  private async showStats(place: Place): Promise<void> {
+    const { stats } = this.item;
+    const track = this.tracks[this.trackOf(place.store, place.lane)]!;
+    if (stats === undefined || !isOwn(track)) return;
+    this.stats ??= Stats.load(stats, this.ctx);
+    const unpacked = await this.stats;
+    if (this.selected !== place) return;
+    const found = track.hidden ? [] : unpacked.of(place.store.row[place.event]!);
+    const count = (n: number) => n.toLocaleString("en-US");
+    const note =
+      stats.count < stats.total
+        ? `${count(stats.count)} of the ${count(stats.total)} stats of all events are in this report; the others (${stats.left_out.join(", ")}) stay with Python.`
+        : "";
+    this.details.addStats(found.map(({ name, ...field }) => ({ ...field, hint: name })), note);
   }
 
   /** What a box on the timeline sums up to; pixels of the frame. */

@@ -280,15 +280,17 @@ def _numbered_allocators(rows: _Rows, named: pd.Categorical) -> pd.Categorical:
     return _categorical(code, label)
 
 
-def _data_types(code: NDArray[np.int64]) -> pd.Categorical:
-    def label(c: int) -> str:
-        is_reference = c > _REFERENCE
-        base = c - _REFERENCE if is_reference else c
-        if not 0 <= base < len(_DATA_TYPES):
-            return f"type {c}"
-        return _DATA_TYPES[base] + ("_ref" if is_reference else "")
+def data_type_name(code: int) -> str:
+    """Return the name of a ``DataType``; empty for none."""
+    is_reference = code > _REFERENCE
+    base = code - _REFERENCE if is_reference else code
+    if not 0 <= base < len(_DATA_TYPES):
+        return f"type {code}"
+    return _DATA_TYPES[base] + ("_ref" if is_reference else "")
 
-    return _categorical(code, label)
+
+def _data_types(code: NDArray[np.int64]) -> pd.Categorical:
+    return _categorical(code, data_type_name)
 
 
 def _steps(step: NDArray[np.int64] | None, event: NDArray[np.int64]) -> pd.arrays.IntegerArray:

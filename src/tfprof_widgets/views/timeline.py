@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
@@ -13,14 +13,18 @@ from bokeh.models import ColumnDataSource, FixedTicker, Grid, LinearAxis, Quad, 
 from bokeh.models.formatters import BasicTickFormatter
 from bokeh.plotting import figure
 
+from ..analysis.details import first_row
 from . import spec
 from .colors import OpColors
+from .packing import byte_columns, n_bytes_of
+from .timeline_stats import add_stats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from ..analysis.details import StatColumn
     from ..analysis.timeline import Timeline
 
 #: Fills of what is no op: paler than an op's, so that the ops stand out, and readable under black on both themes.
@@ -38,7 +42,11 @@ PS_PER_NS = 1000
 
 
 def timeline_tab(
-    payload: spec.Tables, data: Timeline, colors: OpColors | None = None, prefix: str = "timeline"
+    payload: spec.Tables,
+    data: Timeline,
+    colors: OpColors | None = None,
+    prefix: str = "timeline",
+    stats: tuple[list[StatColumn], dict[str, int]] | None = None,
 ) -> spec.Tab:
     """Return the Trace tab.
 
@@ -50,6 +58,10 @@ def timeline_tab(
         What to draw.
     colors : OpColors, optional
         Colours of op types, as in the report's other views.
+    prefix : str
+        Of the names of the payload's tables.
+    stats : list of StatColumn and dict, optional
+        What the profiler noted with the events, and what of it is left out: from `analysis.details.stat_columns`.
     """
     colors = colors or OpColors()
     unit_ps = _unit_ps(data)
@@ -75,6 +87,8 @@ def timeline_tab(
         "empty_planes": data.empty_planes,
         "alt": describe(data),
     }
+    if stats is not None:
+        item["stats"] = add_stats(payload, *stats, first_row(data), len(data.events) + len(data.hidden), prefix)
     return spec.tab("trace", "Trace", [item])
 
 
@@ -136,22 +150,12 @@ def pack_events(events: pd.DataFrame, first: NDArray[np.int64], unit_ps: int) ->
         before[1:] = np.where(lane[1:] > lane[:-1], start[:-1], end[:-1])
         before[first] = 0
         # Above a track's first event there is no lane, so it may lie in any.
-    n_bytes = _n_bytes(int(end.max()) if len(events) else 0)
-    columns = _bytes("start", (start - before) % 256**n_bytes, n_bytes)
-    columns |= _bytes("duration", duration)
-    columns |= _bytes("name", events["name"].to_numpy())
-    columns |= _bytes("lane", lane)
+    n_bytes = n_bytes_of(int(end.max()) if len(events) else 0)
+    columns = byte_columns("start", (start - before) % 256**n_bytes, n_bytes)
+    columns |= byte_columns("duration", duration)
+    columns |= byte_columns("name", events["name"].to_numpy())
+    columns |= byte_columns("lane", lane)
     return pd.DataFrame(columns)
-
-
-def _n_bytes(largest: int) -> int:
-    return max(1, (largest.bit_length() + 7) // 8)
-
-
-def _bytes(name: str, values: NDArray[Any], n_bytes: int = 0) -> dict[str, NDArray[np.uint8]]:
-    n_bytes = n_bytes or _n_bytes(int(values.max()) if len(values) else 0)
-    split = values.astype("<u8").view(np.uint8).reshape(-1, 8)
-    return {f"{name}{i}": np.ascontiguousarray(split[:, i]) for i in range(n_bytes)}
 
 
 def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:

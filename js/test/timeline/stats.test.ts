@@ -1,0 +1,50 @@
+import { tableFromArrays } from "@uwdata/flechette";
+import { describe, expect, it } from "vitest";
+import { sourceOf } from "../../src/timeline/query";
+import { formatBytes, frontDecoded, Stats } from "../../src/timeline/stats";
+
+describe("Stats", () => {
+  // `shape` of the events 5 and 300: "[2]", "[2,3]"; `bytes` of the events 5 and 6, both "2048".
+  const stats = Stats.of(
+    tableFromArrays({ row0: Uint8Array.of(5, 295 & 255, 5, 1), row1: Uint8Array.of(0, 295 >> 8, 0, 0), value0: Uint8Array.of(0, 1, 0, 0) }),
+    tableFromArrays({
+      name: ["shape", "bytes"],
+      label: ["Shape", "Size"],
+      unit: ["", "bytes"],
+      meaning: ["of the tensor", ""],
+      first: [0, 2],
+      count: [2, 2],
+      first_value: [0, 2],
+      values: [2, 1],
+    }),
+    tableFromArrays({ text0: Uint8Array.of(1, 1, 0) }),
+    tableFromArrays({ text: ['!2048\0![2]\0#,3]\0'] }),
+  );
+
+  it("finds an event's stats by its row", () => {
+    expect(stats.of(300)).toEqual([{ name: "shape", label: "Shape", value: "[2,3]", meaning: "of the tensor" }]);
+    expect(stats.of(5).map(({ label, value }) => [label, value])).toEqual([
+      ["Shape", "[2]"],
+      ["Size", "2 KiB (2,048 bytes)"],
+    ]);
+    expect(stats.of(6).map((stat) => stat.name)).toEqual(["bytes"]);
+    expect(stats.of(7)).toEqual([]);
+  });
+
+  it("takes texts apart", () => {
+    expect(frontDecoded("!a/b\0$/c\0!\0!x\0")).toEqual(["a/b", "a/b/c", "", "x"]);
+    expect(frontDecoded("")).toEqual([]);
+  });
+
+  it("shows sizes as people read them", () => {
+    expect(formatBytes(512)).toBe("512 bytes");
+    expect(formatBytes(692224)).toBe("676 KiB (692,224 bytes)");
+  });
+
+  it("knows the line of a Python function", () => {
+    expect(sourceOf("$train.py:12 step")).toBe("train.py:12");
+    expect(sourceOf("$C:\\a b.py:3 <lambda>")).toBe("C:\\a b.py:3");
+    expect(sourceOf("dense/MatMul:MatMul")).toBeNull();
+    expect(sourceOf("$$5")).toBeNull();
+  });
+});
