@@ -222,8 +222,9 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     duration_ps = _numbers(events.field("duration_ps")).copy()  # lets go of the decoded columns
     occurrences = events.field("num_occurrences")
 
-    bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (start_ps > _LIMIT_PS) | (start_ps < -_LIMIT_PS)
-    if bad.any():
+    longest = max(duration_ps.max(initial=0), start_ps.max(initial=0))
+    if longest > _LIMIT_PS or start_ps.min(initial=0) < -_LIMIT_PS or duration_ps.min(initial=0) < 0:
+        bad = (duration_ps < 0) | (duration_ps > _LIMIT_PS) | (start_ps > _LIMIT_PS) | (start_ps < -_LIMIT_PS)
         duration_ps = np.where(bad, 0, duration_ps)
         start_ps[bad] = np.repeat(timestamp_ns * 1000, np.diff(event_of_line))[bad]
         notes.append(
@@ -261,8 +262,8 @@ def _flatten(batch: pa.RecordBatch, name: str, size_bytes: int) -> XSpace:
     )
 
 
-def _offsets(lists: pa.ListArray) -> NDArray[np.int64]:
-    return np.asarray(lists.offsets).astype(np.int64)
+def _offsets(lists: pa.ListArray) -> NDArray[np.int32]:
+    return np.asarray(lists.offsets)
 
 
 def _numbers(column: pa.Array) -> NDArray[np.int64]:
@@ -279,9 +280,9 @@ def _texts(column: pa.Array) -> list[str]:
 
 def _metadata_rows(
     ids: NDArray[np.int64],
-    event_of_plane: NDArray[np.int64],
+    event_of_plane: NDArray[np.int32],
     meta_id: NDArray[np.int64],
-    meta_of_plane: NDArray[np.int64],
+    meta_of_plane: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
     """Turn plane-local metadata ids into rows of the common table; list the ids that have no row."""
     rows = np.empty(len(ids), np.int32)
@@ -293,8 +294,8 @@ def _metadata_rows(
             continue
         first, last = meta_of_plane[plane], meta_of_plane[plane + 1]
         keys = meta_id[first:last]
-        found = lookup(keys, wanted)
-        rows[events] = found + first
+        found = lookup(keys, np.arange(first, last, dtype=np.int32), wanted)
+        rows[events] = found
         lost = found < 0
         if lost.any():
             unknown, inverse = np.unique(wanted[lost], return_inverse=True)
@@ -303,22 +304,24 @@ def _metadata_rows(
     return rows, missing
 
 
-def lookup(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Position in ``keys`` of each wanted value, the last one if a key is repeated; -1 if absent."""
+def lookup(
+    keys: NDArray[np.int64], values: NDArray[np.signedinteger[Any]], wanted: NDArray[np.int64]
+) -> NDArray[np.signedinteger[Any]]:
+    """Value of each wanted key, that of the last one if a key is repeated; -1 if absent."""
     if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1, np.int64)
-    low, high = int(keys.min()), int(keys.max())
+        return np.full(len(wanted), -1, values.dtype)
+    low, high = min(int(keys.min()), 0), int(keys.max())
     if high - low < 4 * len(keys) + 1024:  # dense ids (the usual case): a direct table
-        table = np.full(high - low + 2, -1, np.int64)
-        table[keys - low] = np.arange(len(keys))
+        table = np.full(high - low + 2, -1, values.dtype)
+        table[keys - low] = values
         if low <= int(wanted.min()) and int(wanted.max()) <= high:
-            return table[wanted - low]
+            return table[wanted - low if low else wanted]
         inside = (wanted >= low) & (wanted <= high)
         return table[np.where(inside, wanted - low, high - low + 1)]
     order = np.argsort(keys, kind="stable")
     position = np.searchsorted(keys[order], wanted, side="right") - 1
     found = order[np.maximum(position, 0)]
-    return np.where((position >= 0) & (keys[found] == wanted), found, -1)
+    return np.where((position >= 0) & (keys[found] == wanted), values[found], values.dtype.type(-1))
 
 
 def _relative_timestamps(timestamp_ns: NDArray[np.int64], notes: list[str]) -> tuple[NDArray[np.int64], int]:

@@ -27,37 +27,38 @@ class StatVocabulary:
     ----------
     entries : pyarrow.ListArray (P)
         The ``stat_metadata`` map of each plane.
-    offsets : int64 array (P + 1)
+    offsets : int32 array (P + 1)
         First entry of each plane.
     """
 
-    def __init__(self, entries: pa.ListArray, offsets: NDArray[np.int64]) -> None:
+    def __init__(self, entries: pa.ListArray, offsets: NDArray[np.int32]) -> None:
         values = entries.values
         self._keys = np.asarray(values.field("key")).astype(np.int64)
         raw = values.field("value").field("name").to_pylist()
         # Names from some Windows builds begin with a NUL byte.
         texts = [(v or b"").decode("utf-8", "replace").lstrip("\0") for v in raw]
         self.code: dict[str, int] = {}
-        self._codes = np.array([self.code.setdefault(t, len(self.code)) for t in texts], np.int32)
+        codes = [self.code.setdefault(t, len(self.code)) for t in texts]
+        # 16 bits, if they do, are sorted in linear time.
+        self._codes = np.array(codes, np.int16 if len(self.code) < 2**15 else np.int32)
         self._offsets = offsets
+
+    @property
+    def dtype(self) -> np.dtype[np.signedinteger[Any]]:
+        """Type of the codes."""
+        return self._codes.dtype
 
     @cached_property
     def texts(self) -> list[str]:
         """All names, by code."""
         return list(self.code)
 
-    def codes(self, plane: int, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+    def codes(self, plane: int, ids: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
         """Codes of plane-local ids; -1 where the plane has no such id."""
         from .reader import lookup
 
         first, last = self._offsets[plane], self._offsets[plane + 1]
-        found = lookup(self._keys[first:last], ids)
-        if last == first:
-            return np.full(len(ids), -1, np.int32)
-        codes = self._codes[first:last][found]
-        if (found < 0).any():
-            codes[found < 0] = -1
-        return codes
+        return lookup(self._keys[first:last], self._codes[first:last], ids)
 
     def name(self, plane: int, stat_id: int) -> str:
         """Name of one stat of a plane."""
@@ -85,18 +86,18 @@ _UNSET, _DOUBLE, _UNSIGNED, _SIGNED, _TEXT, _BYTES = range(6)
 
 
 class Stats:
-    """Stats of N owners (events, or event metadata), sorted by name: S stats.
+    """Stats of N owners (events, or event metadata): S stats.
 
-    A stat is kept as 64 bits and a kind, a text as its number in a table of distinct texts. This takes a third of the memory of the
-    decoded columns, which are let go, and makes all values of one name a slice.
+    A stat is kept as 64 bits and a kind, a text as its number in a table of distinct texts, which takes less than half the
+    memory of the decoded columns. They stay in the order of the file; those of one name are a slice of an index.
 
     Parameters
     ----------
     lists : pyarrow.ListArray (N)
         The stats of each owner, as decoded.
-    offsets : int64 array (N + 1)
+    offsets : int32 array (N + 1)
         First stat of each owner.
-    owner_of_plane : int64 array (P + 1)
+    owner_of_plane : int32 array (P + 1)
         First owner of each plane.
     vocabulary : StatVocabulary
         The planes' names for stats.
@@ -105,8 +106,8 @@ class Stats:
     def __init__(
         self,
         lists: pa.ListArray,
-        offsets: NDArray[np.int64],
-        owner_of_plane: NDArray[np.int64],
+        offsets: NDArray[np.int32],
+        owner_of_plane: NDArray[np.int32],
         vocabulary: StatVocabulary,
     ) -> None:
         columns: pa.StructArray = lists.values
@@ -114,13 +115,13 @@ class Stats:
         # The distinct texts: the vocabulary's first, as it is what references refer to.
         self._texts: list[bytes | str] = list(vocabulary.code)
         self._code = vocabulary.code
-        bits, kind = self._values(columns, planes, vocabulary)
-        name = _codes(vocabulary, planes, np.asarray(columns.field("metadata_id")))
-        order = np.argsort(name, kind="stable")  # a radix sort, linear, where names are 16 bits
-        self._name = name[order]
-        self._kind = kind[order]
-        self._bits = bits[order]
-        self._owner = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))[order]
+        self._bits, self._kind = self._values(columns, planes, vocabulary)
+        self._name = _codes(vocabulary, planes, np.asarray(columns.field("metadata_id")))
+        self._owner = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+        by_name = np.argsort(self._name, kind="stable")
+        bounds = np.arange(len(self._code) + 1).astype(self._name.dtype)  # another type would convert all names
+        self._first = np.searchsorted(self._name[by_name], bounds)
+        self._by_name = by_name.astype(np.int32)
 
     def _values(
         self, columns: pa.StructArray, planes: list[slice], vocabulary: StatVocabulary
@@ -133,7 +134,7 @@ class Stats:
             if column.null_count == len(column):
                 continue
             valid = _valid(column)
-            kind[valid] = code
+            np.copyto(kind, code, where=valid, casting="unsafe")
             np.copyto(bits, _raw(column), where=valid)
         reference = columns.field("ref_value")
         if reference.null_count < len(reference):
@@ -174,16 +175,12 @@ class Stats:
     @cached_property
     def names(self) -> list[str]:
         """Names of the stats that occur at least once."""
-        return [str(self._texts[c]) for c in np.unique(self._name) if c >= 0]
+        return [str(self._texts[code]) for code in np.flatnonzero(np.diff(self._first))]
 
-    def _part(self, name: str) -> slice:
-        """Where the stats of a name are."""
+    def _part(self, name: str) -> NDArray[np.int32]:
+        """Indices of the stats of a name, ascending."""
         code = self._code.get(name)
-        if code is None:
-            return slice(0, 0)
-        # In the type of the codes: another would convert all of them at each call.
-        low, high = np.searchsorted(self._name, np.array([code, code + 1], self._name.dtype))
-        return slice(int(low), int(high))
+        return self._by_name[:0] if code is None else self._by_name[self._first[code] : self._first[code + 1]]
 
     def owners(self, name: str) -> NDArray[np.int64]:
         """Owners (events) that have the stat, whatever its type; ascending."""
@@ -246,9 +243,10 @@ class Stats:
 
     def of(self, owner: int) -> dict[str, Any]:
         """All stats of one owner, as Python objects: for showing the details of one event."""
+        first, last = np.searchsorted(self._owner, np.array([owner, owner + 1], np.int32))
         return {
-            str(self._texts[self._name[i]]) if self._name[i] >= 0 else "(unknown stat)": self._object(int(i))
-            for i in np.flatnonzero(self._owner == owner)
+            str(self._texts[self._name[i]]) if self._name[i] >= 0 else "(unknown stat)": self._object(i)
+            for i in range(first, last)
         }
 
     def _object(self, index: int) -> Any:
@@ -262,14 +260,13 @@ class Stats:
         return None if kind == _UNSET else self._texts[int(bits)]
 
 
-def _slices(bounds: NDArray[np.int64]) -> list[slice]:
+def _slices(bounds: NDArray[np.integer[Any]]) -> list[slice]:
     return [slice(int(low), int(high)) for low, high in itertools.pairwise(bounds)]
 
 
 def _codes(vocabulary: StatVocabulary, planes: list[slice], ids: NDArray[np.int64]) -> NDArray[np.signedinteger[Any]]:
     """Code of each stat's name; -1 where its plane has no such id."""
-    small = len(vocabulary.code) < 2**15
-    codes: NDArray[np.signedinteger[Any]] = np.empty(len(ids), np.int16 if small else np.int32)
+    codes = np.empty(len(ids), vocabulary.dtype)
     for plane, part in enumerate(planes):
         if part.start < part.stop:
             codes[part] = vocabulary.codes(plane, ids[part])
