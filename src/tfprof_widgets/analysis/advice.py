@@ -386,7 +386,7 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
     eager = run.ops[
         (run.ops["execution_mode"] == "eager") & (run.ops["type"] != IDLE) & (run.ops["host_or_device"] == "Host")
     ]
-    executed = sum(_count_eager(trace) for trace in run.traces)
+    executed = _eager_ops(run)
     per_step = executed / run.n_steps
     if per_step < EAGER_OPS_PER_STEP:
         return
@@ -408,6 +408,10 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
         change="@tf.function   # above the function that runs one step; in Keras: model.compile(..., run_eagerly=False)",
         links=_link("op_stats", "trace", "function"),
     )
+
+
+def _eager_ops(run: Run) -> int:
+    return sum(_count_eager(trace) for trace in run.traces)
 
 
 def _count_eager(trace: Trace) -> int:
@@ -533,7 +537,8 @@ def _straggler(run: Run) -> Iterator[Finding]:
 
 def _python_overhead(run: Run) -> Iterator[Finding]:
     share = run.category_pct("other")
-    if share < OTHER_PCT or run.overview.eager_pct.get("host", 0.0) >= 50:
+    eager = run.overview.eager_pct.get("host", 0.0) >= 50 and _eager_ops(run) >= EAGER_OPS_PER_STEP * run.n_steps
+    if share < OTHER_PCT or eager:
         return  # an eager loop has its own finding
     if all("traced" in flags for s in run.steps for flags in s.table["flags"][s.averaged]):
         return  # a graph's first run optimises and places it: what goes by then goes with the tracing
