@@ -159,6 +159,12 @@ export interface TimelineItem {
   stats?: TimelineStats;
 }
 
+/** The model's `selection`: an event by its row in the timeline's table, or the lanes of some tracks in a time. */
+export type TimelineSelection = { timeline: string; range_ms: [number, number] } & (
+  | { track: number; row: number }
+  | { lanes: { track: number; first: number; last: number }[] }
+);
+
 /** Tables of what the profiler noted with the events; unpacked when an event is first looked at. */
 export interface TimelineStats {
   table: string;

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,13 @@ from .analysis.memory import memory, memory_peak, memory_summary
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_planes, device_type, overview
 from .analysis.pod import Pod, pod
+from .analysis.selection import selected_rows
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run
+
+W = TypeVar("W", bound="LinkWidget | ReportWidget")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,6 +96,8 @@ class Report:
         self.hosts = [HostProfile(Trace(space, name)) for space, name in zip(spaces, hosts(spaces), strict=True)]
         self._notes = list(notes)
         self._link: LinkWidget | None = None
+        # What the last linked display told: see `analysis.selection`.
+        self._selected: Any = None
 
     def __repr__(self) -> str:
         """Name the report in one line."""
@@ -208,6 +213,30 @@ class Report:
     def events(self) -> pd.DataFrame:
         """Every event: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step`` (and ``host``, if several)."""
         return self._of_hosts(lambda host: events_table(host.trace, host.step_of_event))
+
+    @property
+    def selection(self) -> pd.DataFrame:
+        """Rows of `events` that are selected in the linked display: the last event clicked, or all in the last box.
+
+        A step stands for what began in its time. Empty while nothing is selected, and where no display is linked to Python.
+        """
+        selected = self._selected
+        rows = np.empty(0, np.int64)
+        before = 0
+        for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
+            if isinstance(selected, dict) and selected.get("timeline") == f"timeline_{index}_events":
+                rows = before + selected_rows(selected, data, host.trace)
+            before += host.trace.space.n_events
+        return self.events.iloc[rows]
+
+    def _follow(self, widget: W) -> W:
+        """Remember what is selected in a widget."""
+
+        def remember(change: dict[str, Any]) -> None:
+            self._selected = change["new"]
+
+        widget.observe(remember, names="selection")
+        return widget
 
     def _of_hosts(self, make: Callable[[HostProfile], pd.DataFrame]) -> pd.DataFrame:
         """Table of every host, one below the other; with several hosts, the first column tells which."""
@@ -382,14 +411,14 @@ class Report:
         if self._link is None and _in_kernel():
             from .display.widget import LinkWidget
 
-            self._link = LinkWidget(self.id)
+            self._link = self._follow(LinkWidget(self.id))
         return {"text/plain": self.text, "text/html": self.html}
 
     def widget(self) -> ReportWidget:
         """Return the report as an anywidget, for ipywidgets layouts, Voilà, Colab, VS Code and marimo."""
         from .display.widget import ReportWidget
 
-        return ReportWidget(self.payload)
+        return self._follow(ReportWidget(self.payload))
 
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file that opens from disk with no network.

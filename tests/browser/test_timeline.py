@@ -14,6 +14,7 @@ from generate import Space
 from tfprof_widgets import xspace
 from tfprof_widgets.analysis.details import ID_STATS, first_row, stat_columns
 from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.selection import selected_rows
 from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.analysis.timeline import Timeline, timeline
 from tfprof_widgets.display.html import report_page
@@ -49,6 +50,9 @@ _DRAWN = """
   return { singles: rows(singles), bars: rows(bars), lanes };
 }
 """
+
+
+SELECTION = "() => document.querySelector('.tfprof-tl').timeline.ctx.model.get('selection')"
 
 
 @dataclass
@@ -402,6 +406,10 @@ def test_a_click_shows_an_events_details(viewer: Viewer) -> None:
     viewer.page.mouse.click(x, y)
     viewer.settle()
     details = viewer.page.locator(".tl-details")
+    told = viewer.page.evaluate(SELECTION)
+    row = viewer.data.events.iloc[told["row"]]
+    assert (row["start_ps"], viewer.data.tracks["label"][told["track"]]) == (4_050_000_000, "python (main)")
+    assert told["range_ms"] == [pytest.approx(4.05), pytest.approx(4.85)]
     assert details.locator("h5").text_content() == "call"
     shown = dict(zip(details.locator("dt").all_text_contents(), details.locator("dd").all_text_contents(), strict=True))
     assert shown["Start"] == "4.050000 ms"
@@ -420,6 +428,7 @@ def test_a_click_shows_an_events_details(viewer: Viewer) -> None:
     assert state["start"] < 5_000_000 < 5_900_000 < state["end"] < 6_100_000
     viewer.page.keyboard.press("Escape")
     assert details.is_hidden()
+    assert viewer.page.evaluate(SELECTION) is None
 
 
 def test_the_details_say_what_the_profiler_noted(viewer: Viewer) -> None:
@@ -508,6 +517,8 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
     box = viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.summaryOf")
     assert (box["start"], box["end"]) == (pytest.approx(2e6, abs=2e4), pytest.approx(5e6, abs=2e4))
     events = events[(events["end"] >= box["start"]) & (events["start"] <= box["end"])]
+    told = viewer.page.evaluate(SELECTION)
+    assert len(selected_rows(told, viewer.data, viewer.trace)) == len(events)
     count = events.groupby("name").size()
     assert {row[0]: int(row[1].replace(",", "")) for row in rows} == count.to_dict()
     total = events.assign(d=events["end"] - events["start"]).groupby("name")["d"]

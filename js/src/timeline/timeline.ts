@@ -2,7 +2,7 @@
 
 import { errorMessage, h, uniqueId } from "../dom";
 import { FONT, PALETTES } from "../figure_json";
-import type { Context, Mounted, TimelineItem } from "../types";
+import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types";
 import { decodeEvents, type Names, type Store, type Track } from "./data";
 import { Details, type Field } from "./details";
 import { Gutter } from "./gutter";
@@ -468,6 +468,7 @@ export class Timeline implements Mounted {
       this.showDetails(place);
       if (reveal) this.reveal(place);
     }
+    this.tellSelection();
     this.share();
     this.invalidate();
   }
@@ -585,6 +586,7 @@ export class Timeline implements Mounted {
         { label: "Close", run: () => this.select(null) },
       ],
     );
+    this.tellSelection(boxes);
     this.share();
     this.invalidate();
   }
@@ -849,6 +851,27 @@ export class Timeline implements Mounted {
     if (text === this.told) return;
     this.told = text;
     this.ctx.model.set("range_ms", range);
+    this.ctx.model.save_changes();
+  }
+
+  /** Tells the report's model what is selected: an event, the lanes of a box, or nothing. */
+  private tellSelection(boxes: readonly LaneBox[] = []): void {
+    let selection: TimelineSelection | null = null;
+    const rangeMs = (start: number, end: number): [number, number] => [(start * this.unit) / 1e9, (end * this.unit) / 1e9];
+    if (this.selected !== null) {
+      const { store, lane, event } = this.selected;
+      const range_ms = rangeMs(store.start[event]!, store.end[event]!);
+      selection = { timeline: this.item.events, range_ms, track: this.trackOf(store, lane), row: store.row[event]! };
+    } else if (this.summaryOf !== null) {
+      const lanes = new Map<number, { track: number; first: number; last: number }>();
+      for (const box of boxes) {
+        const lane = box.lane - this.tracks[box.track]!.lane;
+        const known = lanes.get(box.track);
+        lanes.set(box.track, { track: box.track, first: Math.min(lane, known?.first ?? lane), last: Math.max(lane, known?.last ?? lane) });
+      }
+      selection = { timeline: this.item.events, range_ms: rangeMs(this.summaryOf.start, this.summaryOf.end), lanes: [...lanes.values()] };
+    }
+    this.ctx.model.set("selection", selection);
     this.ctx.model.save_changes();
   }
 

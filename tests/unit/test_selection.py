@@ -1,0 +1,114 @@
+"""What is selected in the browser, as rows of the report's events."""
+
+from __future__ import annotations
+
+import pytest
+
+from generate import Space, gpu_capture
+from tfprof_widgets.display import assets
+from tfprof_widgets.report import Report
+from tfprof_widgets.xspace import read
+
+try:
+    assets.front_end("widget.js")
+except assets.FrontEndMissingError:
+    pytest.skip("the front end is not built", allow_module_level=True)
+
+
+def space() -> Space:
+    space = Space(hostname="w")
+    host = space.plane("/host:CPU")
+    # Out of order in the file, and with bookkeeping between.
+    pool = host.line("tf_Compute/1", id=2)
+    pool.event("late:Relu", 2500, 100)
+    pool.event("ThreadpoolListener::Record", 1200, 1)
+    pool.event("early:Relu", 1100, 100)
+    python = host.line("python", id=1)
+    for step in range(3):
+        python.event("train", step * 1000, 900, step_num=step, _r=1)
+        python.event("call", step * 1000 + 50, 800)
+    return space
+
+
+@pytest.fixture
+def report() -> Report:
+    return Report([read(space().bytes())])
+
+
+def track_of(report: Report, label: str, host: int = 0) -> int:
+    return report.timelines[host].tracks["label"].to_list().index(label)
+
+
+def names(report: Report) -> list[tuple[str, float]]:
+    return list(zip(report.selection["name"], report.selection["start_us"], strict=True))
+
+
+def test_nothing_is_an_empty_table_of_events(report: Report) -> None:
+    assert len(report.selection) == 0
+    assert list(report.selection) == list(report.events)
+
+
+def test_a_click_is_one_event(report: Report) -> None:
+    widget = report.widget()
+    tracks, track = report.timelines[0].tracks, track_of(report, "tf_Compute")
+    row = int(tracks.loc[track, "first"])
+    told = {"timeline": "timeline_0_events", "range_ms": [1.1, 1.2], "track": track, "row": row}
+    widget.set_state({"selection": told})
+    assert names(report) == [("early:Relu", 1100)]
+    assert report.selection.index.to_list() == report.events.index[report.events["name"] == "early:Relu"].to_list()
+    widget.set_state({"selection": None})
+    assert len(report.selection) == 0
+
+
+def test_a_hidden_event_is_one_too(report: Report) -> None:
+    track = report.timelines[0].tracks["kind"].to_list().index("bookkeeping")
+    report.widget().set_state(
+        {"selection": {"timeline": "timeline_0_events", "range_ms": [1, 2], "track": track, "row": 0}}
+    )
+    assert names(report) == [("ThreadpoolListener::Record", 1200)]
+
+
+def test_a_step_is_what_began_in_its_time(report: Report) -> None:
+    told = {"timeline": "timeline_0_events", "range_ms": [1, 1.9], "track": track_of(report, "Steps"), "row": 1}
+    report.widget().set_state({"selection": told})
+    assert sorted(names(report)) == [("call", 1050), ("early:Relu", 1100), ("train", 1000)]
+
+
+def test_a_box_is_what_touches_it_on_its_lanes(report: Report) -> None:
+    lanes = [
+        {"track": track_of(report, "Steps"), "first": 0, "last": 0},
+        {"track": track_of(report, "python (main)"), "first": 1, "last": 1},
+        {"track": track_of(report, "tf_Compute"), "first": 0, "last": 0},
+    ]
+    widget = report.widget()
+    widget.set_state({"selection": {"timeline": "timeline_0_events", "range_ms": [1.0, 2.05], "lanes": lanes}})
+    assert sorted(names(report)) == [("call", 1050), ("call", 2050), ("early:Relu", 1100)]
+    # The last display that was used counts.
+    report.widget().set_state({"selection": {"timeline": "timeline_0_events", "range_ms": [2.4, 3], "lanes": lanes}})
+    assert sorted(names(report)) == [("call", 2050), ("late:Relu", 2500)]
+
+
+def test_of_several_hosts_it_is_the_one_that_was_clicked() -> None:
+    report = Report([read(space().bytes()), read(space().bytes())])
+    track = track_of(report, "tf_Compute", 1)
+    row = int(report.timelines[1].tracks.loc[track, "first"]) + 1
+    told = {"timeline": "timeline_1_events", "range_ms": [1, 2], "track": track, "row": row}
+    report.widget().set_state({"selection": told})
+    assert names(report) == [("late:Relu", 2500)]
+    assert report.selection.index[0] >= len(report.events) // 2
+
+
+def test_a_derived_event_is_what_ran_on_its_device() -> None:
+    report = Report([read(gpu_capture(devices=2, steps=3, layers=2).bytes())])
+    data = report.timelines[0]
+    track = data.tracks["kind"].to_list().index("derived")
+    row = int(data.tracks.loc[track, "first"])
+    event = data.events.iloc[row]
+    told = {"timeline": "timeline_0_events", "range_ms": [0, 1], "track": track, "row": row}
+    report.widget().set_state({"selection": told})
+    start = event["start_ps"] / 1e6
+    plane = report.selection["plane"].astype(str)
+    assert plane.nunique() == 1
+    assert data.sections[data.tracks.loc[track, "section"]].title.startswith(plane.iloc[0])
+    assert report.selection["start_us"].between(start, start + event["duration_ps"] / 1e6).all()
+    assert len(report.selection) > 0
