@@ -127,19 +127,18 @@ class Stats:
         self, columns: pa.StructArray, planes: list[slice], vocabulary: StatVocabulary
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
         """Bits and kind of each stat, in the order of the file."""
-        bits = np.zeros(len(columns), np.int64)
-        kind = np.zeros(len(columns), np.int8)
-        for field, code in (("double_value", _DOUBLE), ("uint64_value", _UNSIGNED), ("int64_value", _SIGNED)):
+        # Most are signed: those first, in one go; what the others get in their place means nothing until they are filled in.
+        signed = columns.field("int64_value")
+        bits = _raw(signed).copy()
+        kind = np.where(_valid(signed), np.int8(_SIGNED), np.int8(_UNSET))
+        for field, code in (("double_value", _DOUBLE), ("uint64_value", _UNSIGNED)):
             column = columns.field(field)
-            if column.null_count == len(column):
-                continue
-            valid = _valid(column)
-            np.copyto(kind, code, where=valid, casting="unsafe")
-            np.copyto(bits, _raw(column), where=valid)
+            if column.null_count < len(column):
+                at = np.flatnonzero(_valid(column))
+                kind[at], bits[at] = code, _raw(column)[at]
         reference = columns.field("ref_value")
         if reference.null_count < len(reference):
-            valid = _valid(reference)
-            at = np.flatnonzero(valid)
+            at = np.flatnonzero(_valid(reference))
             ids = _raw(reference)[at]
             word = np.empty(len(at), np.int64)
             bounds = np.searchsorted(at, [0, *(part.stop for part in planes)])
@@ -274,7 +273,11 @@ def _codes(vocabulary: StatVocabulary, planes: list[slice], ids: NDArray[np.int6
 
 
 def _valid(column: pa.Array) -> NDArray[np.bool_]:
-    return np.asarray(column.is_valid())
+    bitmap = column.buffers()[0]
+    if bitmap is None:
+        return np.ones(len(column), np.bool_)
+    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
+    return bits[column.offset : column.offset + len(column)].view(np.bool_)
 
 
 def _raw(column: pa.Array) -> NDArray[np.int64]:
