@@ -95,7 +95,7 @@ def test_a_step_tells_its_categories_and_its_device_as_text(page):
 def test_pies_tell_the_whole_name_as_text(page):
     page.get_by_role("tab", name="TensorFlow stats").click()
     ((part),) = hovered(page, visible_figure(page, "Device self time by type"), [0.65])
-    assert part["Type:"].replace("\u200b", "") == HOSTILE
+    assert part["Name:"].replace("\u200b", "") == HOSTILE
     assert part["Share:"].endswith(" %")
     names = [name.replace("\n", "") for name in page.locator(".tfprof-legend:visible dt").all_inner_texts()]
     assert HOSTILE in names
