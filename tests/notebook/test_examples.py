@@ -1,0 +1,72 @@
+"""The example notebooks, run as they are: the first sentence of each report names the fault, or says that there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+if importlib.util.find_spec("tensorflow") is None:  # not imported here: only kernels need it
+    pytest.skip("needs TensorFlow", allow_module_level=True)
+nbclient = pytest.importorskip("nbclient")
+
+pytestmark = [pytest.mark.notebook, pytest.mark.tensorflow]
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+LARGEST = 3_000_000
+
+# What the head of the first report says, and the first finding behind it; of the second report, what it no longer says.
+FAULTS = {
+    "input_bound": (r"(Highly|Moderately) input-bound: .*", r"The run waits for its input"),
+    "retracing": (r"train_step was traced in 20 of its 20 calls.*", r"train_step is traced again and again"),
+    "eager_loop": (r"[\d,]+ ops ran eagerly, one by one from Python.*", r"Ops run eagerly, one by one"),
+}
+# What shows which sentence heads a report, last in its notebook.
+ASK = """
+for report in ({reports}):
+    print(report.payload.head["answer"]["text"])
+    print(*[finding.title for finding in report.advice], sep=" | ")
+    print(*[tab["id"] for tab in report.payload.tabs if any(item.get("level") == "error" for item in tab["items"])])
+"""
+
+
+def said(name: str, folder: Path, reports: str) -> list[str]:
+    """Run a notebook; return the lines that `ASK` prints, three a report: answer, findings, tools that failed."""
+    notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
+    nbformat.validate(notebook)
+    notebook.cells.append(nbformat.v4.new_code_cell(ASK.format(reports=reports)))
+    resources = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3", resources=resources).execute()
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert [output.text for output in outputs if output.get("name") == "stderr"] == []
+    return outputs[-1].text.split("\n")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_first_sentence_names_the_fault_and_the_cure_ends_it(name, tmp_path):
+    sentence, title = FAULTS[name]
+    answer, findings, failed, after, findings_after, failed_after, *_ = said(name, tmp_path, "before, after")
+    assert re.fullmatch(sentence, answer)
+    assert findings.split(" | ")[0] == title
+    assert not re.fullmatch(sentence, after)
+    assert title not in findings_after.split(" | ")
+    assert failed + failed_after == ""
+
+
+def test_a_healthy_training_gets_no_finding(tmp_path):
+    answer, findings, failed, *_ = said("healthy", tmp_path, "report,")
+    assert (answer, findings, failed) == ("Nothing stands out.", "", "")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_what_is_kept_of_a_notebook_is_small_and_names_no_place_on_the_disk(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    text = path.read_text(encoding="utf-8")
+    assert len(text.encode()) < LARGEST
+    assert re.findall(r"(?:/home/|/root/|/tmp/|/Users/|site-packages/)[^\s\"]*", text) == []
+    for cell in notebook.cells:
+        assert not any(output.output_type == "error" for output in cell.get("outputs", []))
