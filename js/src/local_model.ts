@@ -6,7 +6,7 @@
 import type { Model } from "./types";
 
 /** The traits that a report and Python share while a kernel runs. */
-export const LINKED = ["tab", "range_ms", "selection"] as const;
+export const LINKED = ["tab", "range_ms", "selection", "highlight", "host"] as const;
 
 interface Links {
   models: Map<string, Model>;

@@ -27,6 +27,8 @@ export interface Context {
   bokeh(): Promise<any>;
   readonly theme: Theme;
   readonly model: Model;
+  /** What the reader chose in items: see `state.ts`. */
+  readonly state: Map<string, any>;
   /** Aborted when the report is taken off the page: listeners and observers end with it. */
   readonly signal: AbortSignal;
 }
@@ -88,6 +90,8 @@ export interface Column {
   /** Pixels, and more where there is room. */
   min_width?: number;
   hint?: string;
+  /** Its texts are names that the trace can show. */
+  trace?: boolean;
 }
 
 export interface Sort {
@@ -125,6 +129,8 @@ export interface SwitchItem {
   kind: "switch";
   id: string;
   label: string;
+  /** The model's trait that holds the label of the case shown. */
+  trait?: "host";
   options: { value: string; label: string }[];
   value: string;
   cases: Record<string, Item[]>;
@@ -178,7 +184,7 @@ export interface TimelineStats {
   left_out: string[];
 }
 
-/** Where a link goes: `tool:` and a tab's id, or an `https://` address. */
+/** Where a link goes: `tool:` and a tab's id (see `goTo`), or an `https://` address. */
 export interface Link {
   label: string;
   href: string;
@@ -293,12 +299,19 @@ export interface Tab {
   items: Item[];
 }
 
+export interface Head {
+  title?: string;
+  facts: Fact[];
+  answer?: Answer;
+}
+
 export interface Spec {
   format: number;
   id: string;
   version: string;
   bokeh_version: string;
-  head: { title?: string; facts: Fact[]; answer?: Answer };
+  /** `null` for a tool alone, in a layout of the user's. */
+  head: Head | null;
   tabs: Tab[];
   notes: string[];
 }

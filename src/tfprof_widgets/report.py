@@ -420,6 +420,33 @@ class Report:
 
         return self._follow(ReportWidget(self.payload))
 
+    def trace_viewer(self, range_ms: tuple[float, float] | None = None, highlight: str | None = None) -> ReportWidget:
+        """Return the trace timeline alone as an anywidget.
+
+        Parameters
+        ----------
+        range_ms : (float, float), optional
+            Time to show first, in ms from the start of the trace; all of it by default.
+        highlight : str, optional
+            What to highlight: the name of events, else of an op, else a text in names.
+
+        Raises
+        ------
+        ValueError
+            If the range doesn't end after it begins.
+        """
+        from . import __version__
+        from .display.payload import Payload
+        from .display.widget import ReportWidget
+
+        if range_ms is not None and not range_ms[0] < range_ms[1]:
+            msg = f"range_ms must be two times in ms, the first one before the second, not {range_ms!r}."
+            raise ValueError(msg)
+        payload = Payload(id=self.id, version=__version__, head={"title": self.title, "facts": []})
+        payload.tabs.append(self._trace_tab(payload))
+        shown = None if range_ms is None else [float(ms) for ms in range_ms]
+        return self._follow(ReportWidget(payload, range_ms=shown, highlight=highlight))
+
     def to_html(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file that opens from disk with no network.
 

@@ -19,6 +19,7 @@ from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.analysis.timeline import Timeline, timeline
 from tfprof_widgets.display.html import report_page
 from tfprof_widgets.display.payload import Payload
+from tfprof_widgets.report import Report
 from tfprof_widgets.views.timeline import timeline_tab
 
 pytestmark = pytest.mark.browser
@@ -151,6 +152,13 @@ def open_viewer(browser, trace: Trace, width: int = 1200, color_scheme: str = "l
     data = timeline(trace, find_steps(trace).table)
     payload = Payload(id="trace")
     payload.tabs.append(timeline_tab(payload, data, stats=stat_columns(trace)))
+    html = report_page(payload, "<p>summary</p>", "trace")
+    page, problems = open_page(browser, html, width, color_scheme)
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    return Viewer(page, data, trace, problems)
+
+
+def open_page(browser, html: str, width: int = 1200, color_scheme: str = "light") -> tuple[object, list[str]]:
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=color_scheme)
     page = context.new_page()
     problems: list[str] = []
@@ -159,13 +167,10 @@ def open_viewer(browser, trace: Trace, width: int = 1200, color_scheme: str = "l
     page.on("request", lambda request: problems.append(request.url) if request.url.startswith("http") else None)
     page.route("http*://**/*", lambda route: route.abort())
     # Above and below it there is a page to scroll.
-    html = report_page(payload, "<p>summary</p>", "trace").replace(
-        "</body>", '<div style="height: 2000px"></div></body>'
-    )
+    html = html.replace("</body>", '<div style="height: 2000px"></div></body>')
     page.route("file:///trace.html", lambda route: route.fulfill(body=html, content_type="text/html"))
     page.goto("file:///trace.html")
-    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
-    return Viewer(page, data, trace, problems)
+    return page, problems
 
 
 @pytest.fixture
@@ -572,6 +577,50 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
             duration_ms[hit].sum(), rel=1e-3
         )
     cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.search('', 'text')")
+
+
+def test_an_op_of_the_table_is_shown_in_the_trace(browser) -> None:
+    report = Report([xspace.read(small().bytes())])
+    page, problems = open_page(browser, report_page(report.payload, "", "report"))
+    page.get_by_role("tab", name="TensorFlow stats").click()
+    row = page.locator("[data-tab=op_stats] .tabulator-row:visible", has_text="dense/MatMul").first
+    row.hover()
+    row.get_by_role("button", name="Show dense/MatMul in the trace").click()
+    assert page.get_by_role("tab", name="Trace").get_attribute("aria-selected") == "true"
+    page.wait_for_function("() => document.querySelector('.tl-hits')?.textContent.includes('hits')")
+    events = report.events[report.events["name"] == "dense/MatMul:MatMul"]
+    assert page.locator(".tl-hits").text_content().split(" hits")[0] == f"{len(events):,}"
+    assert page.locator(".tl-details h5").text_content() == "dense/MatMul:MatMul"
+    first = events.loc[events["start_us"].idxmin()]
+    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    assert ps_of(shown["Start"]) == pytest.approx(first["start_us"] * 1e6)
+    # Once more, from a place in the trace where there is none.
+    page.evaluate(
+        """() => { const t = document.querySelector('.tfprof-tl').timeline; t.select(null);
+        t.viewport.set(41.5e6, 42e6); t.invalidate(); }"""
+    )
+    page.get_by_role("tab", name="TensorFlow stats").click()
+    row.hover()
+    row.get_by_role("button", name="Show dense/MatMul in the trace").click()
+    page.wait_for_function("() => document.querySelector('.tfprof-tl').timeline.viewport.end < 41e6")
+    assert page.locator(".tl-selected").is_visible()
+    assert problems == []
+    page.context.close()
+
+
+def test_a_highlight_from_python_is_a_name_an_op_or_a_text(viewer: Viewer) -> None:
+    def highlight(name: str | None) -> str:
+        viewer.page.evaluate(
+            "(name) => document.querySelector('.tfprof-tl').timeline.ctx.model.set('highlight', name)", name
+        )
+        viewer.settle()
+        return viewer.page.locator(".tl-hits").text_content().split(" · ")[0]
+
+    assert highlight("call") == "40 hits"
+    assert highlight("relu/Relu") == "1,072 hits"
+    assert highlight("nn") == "40 hits"  # inner
+    assert highlight("nothing of the kind") == "no hits"
+    viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.select(null)")
 
 
 def test_search_by_keys(viewer: Viewer) -> None:

@@ -112,3 +112,21 @@ def test_a_derived_event_is_what_ran_on_its_device() -> None:
     assert data.sections[data.tracks.loc[track, "section"]].title.startswith(plane.iloc[0])
     assert report.selection["start_us"].between(start, start + event["duration_ps"] / 1e6).all()
     assert len(report.selection) > 0
+
+
+def test_the_trace_viewer_is_the_trace_alone(report: Report) -> None:
+    state = report.trace_viewer(range_ms=(1, 2), highlight="call").get_state()
+    assert (state["range_ms"], state["highlight"]) == ([1.0, 2.0], "call")
+    assert [tab["id"] for tab in state["spec"]["tabs"]] == ["trace"]
+    assert set(state["tables"]) < set(report.payload.tables)
+    everything = report.trace_viewer().get_state()
+    assert (everything["range_ms"], everything["highlight"]) == (None, None)
+    with pytest.raises(ValueError, match="range_ms must be two times"):
+        report.trace_viewer(range_ms=(2, 1))
+
+
+def test_a_selection_in_the_trace_viewer_counts_too(report: Report) -> None:
+    viewer = report.trace_viewer()
+    told = {"timeline": "timeline_0_events", "range_ms": [1, 1.9], "track": track_of(report, "Steps"), "row": 1}
+    viewer.set_state({"selection": told})
+    assert len(report.selection) == 3

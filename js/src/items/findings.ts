@@ -1,17 +1,19 @@
 /** What to change, the most promising first; each opens to its evidence and links. */
 
 import { h } from "../dom";
-import type { Context, Finding, FindingsItem, Link, Mounted, Prose } from "../types";
+import { goTo, scrollToReport } from "../show_in_trace";
+import type { Context, Finding, FindingsItem, Link, Mounted, Prose, Spec } from "../types";
 
 /** A tool of the report as a button that goes there; TensorFlow's pages as plain links, which load nothing. */
 export function linkTo({ label, href }: Link, ctx: Pick<Context, "model">): HTMLElement | null {
   if (href.startsWith("tool:")) {
+    // A tool alone has no other to go to.
+    const tabs = (ctx.model.get("spec") as Spec | undefined)?.tabs;
+    if (tabs !== undefined && !tabs.some((tab) => tab.id === href.slice("tool:".length).split("?")[0])) return null;
     const button = h("button", { type: "button", class: "tfprof-link" }, label);
     button.addEventListener("click", () => {
-      ctx.model.set("tab", href.slice("tool:".length));
-      ctx.model.save_changes();
-      const report = button.closest(".tfprof-report");
-      if (report !== null && report.getBoundingClientRect().top < 0) report.scrollIntoView();
+      goTo(ctx.model, href.slice("tool:".length));
+      scrollToReport(button);
     });
     return button;
   }

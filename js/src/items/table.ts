@@ -13,7 +13,8 @@ import {
 import { Precision, Type } from "@uwdata/flechette";
 import { h, uniqueId } from "../dom";
 import { formatCell, parseFilter, splitMiddle, toCsv } from "../format";
-import type { Column, Context, Mounted, Table, TableItem, Where } from "../types";
+import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
+import type { Column, Context, Mounted, Sort, Table, TableItem, Where } from "../types";
 
 Tabulator.registerModule([FilterModule, FormatModule, ResizeColumnsModule, ResizeTableModule, SortModule]);
 
@@ -115,6 +116,8 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   host.append(tools, grid);
 
   // One predicate for the search box and the header filters, so that they combine.
+  const kept = `table:${item.table}:${JSON.stringify(item.where ?? null)}:`;
+  const filterInputs = new Map<HTMLInputElement, string>();
   const filters = new Map<string, (value: unknown) => boolean>();
   let searchFor: ((value: unknown) => boolean) | null = null;
   const matches = (row: Row): boolean => {
@@ -122,6 +125,16 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     return searchFor === null || texts.some((field) => searchFor!(row[field]));
   };
   const filtered = () => filters.size > 0 || searchFor !== null;
+
+  const inTrace = hasTrace(ctx.model);
+  const withTrace = (content: HTMLElement, name: string): HTMLElement => {
+    const button = h("button", { type: "button", class: "tfprof-totrace", title: "Show in the trace", "aria-label": `Show ${name} in the trace` }, "Trace");
+    button.addEventListener("click", () => {
+      showInTrace(ctx.model, { highlight: name });
+      scrollToReport(grid);
+    });
+    return h("span", { class: "tfprof-withtrace" }, content, button);
+  };
 
   const definition = (column: Column): ColumnDefinition => {
     const numeric = isNumeric(column);
@@ -134,7 +147,10 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
       headerHozAlign: numeric ? "right" : "left",
       headerSortStartingDir: numeric ? "desc" : "asc",
       sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
-      formatter: (cell: CellComponent) => cellContent(cell.getValue(), column, largest),
+      formatter: (cell: CellComponent) => {
+        const content = cellContent(cell.getValue(), column, largest);
+        return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue())) : content;
+      },
       minWidth: column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180),
       ...(column.width !== undefined ? { width: column.width } : {}),
       widthGrow: numeric || column.kind === "bool" ? 1 : 3,
@@ -158,7 +174,9 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     });
     // The header sorts on a click and on Enter; not from inside its filter.
     for (const type of ["click", "mousedown", "keydown"]) input.addEventListener(type, (event) => event.stopPropagation());
+    filterInputs.set(input, `filter:${column.field}`);
     input.addEventListener("input", () => {
+      ctx.state.set(`${kept}filter:${column.field}`, input.value);
       const test = parseFilter(input.value, column);
       if (test === null) filters.delete(column.field);
       else filters.set(column.field, test);
@@ -168,6 +186,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   };
 
   const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(rows.length, 2) * ROW_HEIGHT);
+  const sort = ((ctx.state.get(`${kept}sort`) as Sort[] | undefined) ?? item.sort ?? []).filter(({ field }) => item.columns.some((column) => column.field === field));
   const table = new Tabulator(grid, {
     data: rows,
     columns: item.columns.map(definition),
@@ -175,7 +194,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     height: bodyHeight + (item.filter ? 78 : 44),
     rowHeight: ROW_HEIGHT - 1,
     layout: "fitColumns",
-    initialSort: (item.sort ?? []).map(({ field, dir }) => ({ column: field, dir })).reverse(),
+    initialSort: sort.map(({ field, dir }) => ({ column: field, dir })).reverse(),
     nestedFieldSeparator: false, // a dot in a name is only a dot
     placeholder: "No rows match.",
     columnDefaults: { resizable: "header" },
@@ -211,11 +230,20 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     csvAll.hidden = !filtered();
   };
   showCount();
+  table.on("dataSorted", (sorters) => ctx.state.set(`${kept}sort`, sorters.map(({ field, dir }) => ({ field, dir })).reverse()));
 
   search.addEventListener("input", () => {
+    ctx.state.set(`${kept}search`, search.value);
     searchFor = parseFilter(search.value, { field: "", title: "", kind: "text" });
     refresh();
   });
+  // As it was left: what stands in the boxes is put there again and read again.
+  for (const [input, name] of [[search, "search"], ...filterInputs] as [HTMLInputElement, string][]) {
+    const text = ctx.state.get(kept + name);
+    if (!text) continue;
+    input.value = text;
+    input.dispatchEvent(new Event("input"));
+  }
   grid.addEventListener("copy", copyWhole);
   for (const header of grid.querySelectorAll<HTMLElement>(".tabulator-col.tabulator-sortable")) {
     header.tabIndex = 0;

@@ -122,14 +122,15 @@ export function sourceOf(name: string): string | null {
 
 // ---- search -----------------------------------------------------------------------------------------------------
 
-export type Match = "text" | "regex" | "exact";
+export type Match = "text" | "regex" | "exact" | "op";
 
-/** Which names a search finds: text in either case, a regular expression (throws on a bad one), or one name exactly. */
-export function matchNames(names: { name: string[] }, wanted: string, match: Match): Uint8Array {
+/** Which names a search finds: text in either case, a regular expression (throws on a bad one), one name exactly, or all of one op. */
+export function matchNames(names: { name: string[]; op?: string[] }, wanted: string, match: Match): Uint8Array {
   const found = new Uint8Array(names.name.length);
   if (wanted === "") return found;
   const lower = wanted.toLowerCase();
   const pattern = match === "regex" ? new RegExp(wanted, "i") : null;
+  if (match === "op") return Uint8Array.from(names.op ?? [], (op) => (op === wanted ? 1 : 0));
   const hit = (text: string) => (match === "exact" ? text === wanted : pattern === null ? text.toLowerCase().includes(lower) : pattern.test(text));
   for (let i = 0; i < found.length; i++) {
     if (hit(names.name[i]!)) found[i] = 1;

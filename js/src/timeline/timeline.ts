@@ -166,8 +166,13 @@ export class Timeline implements Mounted {
     const stop = ctx.theme.onChange((dark) => this.setTheme(dark));
     signal.addEventListener("abort", stop);
     const follow = () => this.follow();
+    const highlight = () => void this.highlight(true);
     ctx.model.on("change:range_ms", follow);
-    signal.addEventListener("abort", () => ctx.model.off("change:range_ms", follow));
+    ctx.model.on("change:highlight", highlight);
+    signal.addEventListener("abort", () => {
+      ctx.model.off("change:range_ms", follow);
+      ctx.model.off("change:highlight", highlight);
+    });
     listenToPointer(this, this.overlay.element, this.gutter.element, signal);
     listenToKeys(this, signal);
   }
@@ -183,6 +188,7 @@ export class Timeline implements Mounted {
     this.controller.signal.addEventListener("abort", () => observer.disconnect());
     this.follow();
     this.resize();
+    void this.highlight(false);
   }
 
   resize(): void {
@@ -614,6 +620,20 @@ export class Timeline implements Mounted {
     }
   }
 
+  /** Finds what the report's model names: events of that name, else of that op, else with that text; selects the first, if need be by going there. */
+  private async highlight(goThere: boolean): Promise<void> {
+    const wanted = this.ctx.model.get("highlight") as unknown;
+    if (typeof wanted !== "string" || wanted === "") return;
+    this.toolbar.setSearch(wanted);
+    for (const match of ["exact", "op", "text"] as const) {
+      await this.search(wanted, match);
+      if (this.hits === null || this.hits.count > 0) break;
+    }
+    this.select(null);
+    const found = this.hitFrom(this.viewport.start);
+    if (found !== null && (goThere || found.store.start[found.event]! <= this.viewport.end)) this.select(found, true);
+  }
+
   /** Finds every event of one name. */
   searchFor(name: string): void {
     this.toolbar.setSearch(name);
@@ -651,10 +671,7 @@ export class Timeline implements Mounted {
 
   nextHit(back: boolean): void {
     if (this.hits === null || this.hits.count === 0) return;
-    const lanes = this.tracks.flatMap((track) => {
-      const store = this.storeOf(track);
-      return store === null || !isOwn(track) ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
-    });
+    const lanes = this.ownLanes();
     let from: { time: number; row: number } | null = null;
     if (this.selected !== null) {
       const { store, lane, event } = this.selected;
@@ -662,6 +679,20 @@ export class Timeline implements Mounted {
     } else from = { time: this.viewport.start, row: back ? lanes.length : -1 };
     const found = step(this.hits, lanes, from, back) ?? step(this.hits, lanes, null, back);
     if (found !== null) this.select(found, true);
+  }
+
+  private ownLanes(): { store: Store; lane: number }[] {
+    return this.tracks.flatMap((track) => {
+      const store = this.storeOf(track);
+      return store === null || !isOwn(track) ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
+    });
+  }
+
+  /** The first hit from a time on, else the first of all. */
+  private hitFrom(time: number): Place | null {
+    if (this.hits === null) return null;
+    const lanes = this.ownLanes();
+    return step(this.hits, lanes, { time, row: -1 }, false) ?? step(this.hits, lanes, null, false);
   }
 
   addRange(start: number, end: number): void {

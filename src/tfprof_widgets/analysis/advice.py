@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pandas as pd
@@ -84,7 +85,8 @@ class Finding:
     change : str
         One concrete change, as code or a setting.
     links : list of tuple
-        Label and target: a tool of the report (``tool:trace``) or an address of TensorFlow's documentation.
+        Label and target: a tool of the report (``tool:trace``, where need be with a place in it: ``tool:trace?highlight=NAME``,
+        ``tool:trace?range_ms=FROM,TO``) or an address of TensorFlow's documentation.
     """
 
     title: str
@@ -170,6 +172,19 @@ def _link(*keys: str) -> list[tuple[str, str]]:
     }
     titles |= {"memory": "Memory", "pod": "Pod", "overview": "Overview"}
     return [_GUIDES[key] if key in _GUIDES else (titles[key], f"tool:{key}") for key in keys]
+
+
+def _in_trace(*, highlight: str = "", range_ms: tuple[float, float] | None = None) -> tuple[str, str]:
+    """Link to a place in the trace: a name to highlight there, a time to show."""
+    place = {"highlight": highlight} if highlight else {}
+    if range_ms is not None:
+        place["range_ms"] = ",".join(f"{ms:.6f}" for ms in range_ms)
+    return "Trace", f"tool:trace?{urlencode(place, quote_via=quote)}"
+
+
+def _around(start_ms: float, duration_ms: float) -> tuple[float, float]:
+    """A time with what is just before and after it."""
+    return start_ms - 0.2 * duration_ms, start_ms + 1.2 * duration_ms
 
 
 def _input_bound(run: Run) -> Iterator[Finding]:
@@ -303,7 +318,7 @@ def _long_gap(run: Run) -> Iterator[Finding]:
             "Long gaps": _ms(long_ms),
         },
         change="Look at that moment in the trace; a .numpy(), a print or a Python if on a result makes the device wait for Python",
-        links=_link("trace", "gpu"),
+        links=[_in_trace(range_ms=_around(longest["start_ms"], longest["duration_us"] / 1e3)), *_link("gpu")],
     )
 
 
@@ -342,7 +357,7 @@ def _retracing(run: Run) -> Iterator[Finding]:
                 "Pass tensors instead of Python numbers, keep shapes fixed (dataset.batch(n, drop_remainder=True)), or declare them: "
                 "@tf.function(input_signature=[tf.TensorSpec([None, ...], tf.float32)]) or reduce_retracing=True"
             ),
-            links=_link("trace", "function"),
+            links=[_in_trace(highlight=function), *_link("function")],
         )
 
 
@@ -375,7 +390,7 @@ def _first_compilation(run: Run) -> Iterator[Finding]:
         confidence="high",
         evidence={"Compilation": f"{_ms(compiled)} of {_ms(total)} in all steps"},
         change="Run one step before the profiled cell, so that the capture shows steady steps.",
-        links=_link("trace", "profiler"),
+        links=[_in_trace(range_ms=_around(*spent.iloc[0][["start_ms", "duration_ms"]])), *_link("profiler")],
     )
 
 
@@ -434,7 +449,8 @@ def _low_precision_use(run: Run) -> Iterator[Finding]:
     if half is None or half >= HALF_PRECISION_PCT or table.empty:
         return
     planes = [stats for trace in run.traces for stats in trace.space.plane_stats if stats.get("device_vendor") != "AMD"]
-    if not any(int(stats.get("compute_cap_major") or 0) >= TENSOR_CORE_CAPABILITY for stats in planes):
+    capabilities = [stats.get("compute_cap_major") for stats in planes]
+    if not any(isinstance(major, int) and major >= TENSOR_CORE_CAPABILITY for major in capabilities):
         return
     total = float(table["total_time_us"].sum())
     idle_units = table[table["tensor_core_eligible"].astype(bool) & ~table["uses_tensor_core"].astype(bool)]
@@ -488,7 +504,7 @@ def _copies(run: Run) -> Iterator[Finding]:
             "Keep tensors on the device: no .numpy(), print or Python if on a tensor inside the step; fetch metrics every N steps; "
             "dataset.prefetch(tf.data.AUTOTUNE) so that input is copied ahead"
         ),
-        links=_link("trace", "gpu"),
+        links=[_in_trace(highlight="Memcpy"), *_link("gpu")],
     )
 
 

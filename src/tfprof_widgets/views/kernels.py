@@ -123,8 +123,8 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
     if "host" in kernels:
         columns.append(spec.column("host", "Host", "text", width=110))
     columns += [
-        spec.column("kernel_name", "Kernel name", "text", min_width=220),
-        spec.column("op_name", "Op name", "text", min_width=180, hint="The op that launched it"),
+        spec.column("kernel_name", "Kernel name", "text", min_width=220, trace=True),
+        spec.column("op_name", "Op name", "text", min_width=180, hint="The op that launched it", trace=True),
         *_flags(),
         *_times(),
         spec.column(
@@ -145,7 +145,7 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
 def _grouped_table(by: str, title: str, others: str, name: str, *, grouped: bool) -> spec.Item:
     columns = [
         spec.column("rank", "Rank", "number", digits=0, width=60),
-        spec.column(by, title, "text", min_width=260),
+        spec.column(by, title, "text", min_width=260, trace=True),
         *([spec.column("kinds", others, "number", digits=0, width=80)] if grouped else []),
         *_flags(),
         *_times(),

@@ -356,7 +356,7 @@ def _peak_table(peak: pd.DataFrame, place: list[int]) -> pd.DataFrame:
 
 def _breakdown(place: int) -> spec.Item:
     columns = [
-        spec.column("op_name", "Op name", "text", min_width=240),
+        spec.column("op_name", "Op name", "text", min_width=240, trace=True),
         spec.column("size_mib", "Allocation size", "number", digits=3, unit="MiB", width=104),
         spec.column("requested_size_mib", "Requested size", "number", digits=3, unit="MiB", width=104),
         spec.column("occurrences", "Occurrences", "number", digits=0, width=104),

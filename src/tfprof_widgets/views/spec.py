@@ -140,10 +140,15 @@ def column(
     width: int | None = None,
     min_width: int | None = None,
     hint: str = "",
+    trace: bool = False,
 ) -> Column:
-    """Return a table's column; one without a ``width`` shares what the others leave."""
+    """Return a table's column; one without a ``width`` shares what the others leave.
+
+    With ``trace`` its texts are names of events or ops, which the trace can show.
+    """
     given: Column = {"field": field, "title": title, "kind": kind}
     optional = {"digits": digits, "unit": unit or None, "width": width, "min_width": min_width, "hint": hint or None}
+    optional["trace"] = trace or None
     return given | {key: value for key, value in optional.items() if value is not None}
 
 

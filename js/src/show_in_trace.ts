@@ -1,0 +1,44 @@
+/** From anywhere in the report to the trace timeline. */
+
+import type { Model, Spec } from "./types";
+
+const TAB = "trace";
+
+export function hasTrace(model: Model): boolean {
+  return (model.get("spec") as Spec | undefined)?.tabs.some((tab) => tab.id === TAB) ?? false;
+}
+
+/** Opens the timeline, at a time or where it was, and highlights what has a name (an event's, or an op's). */
+export function showInTrace(model: Model, { highlight, range_ms }: { highlight?: string | undefined; range_ms?: [number, number] | undefined }): void {
+  // First, so that the timeline has its size when it is told the rest.
+  model.set("tab", TAB);
+  if (range_ms !== undefined) model.set("range_ms", range_ms);
+  if (highlight !== undefined) {
+    // The same name again is a new wish.
+    model.set("highlight", null);
+    model.set("highlight", highlight);
+  }
+  model.save_changes();
+}
+
+/** Opens a tool: a tab's id, for the trace with a place in it (`trace?highlight=NAME`, `trace?range_ms=FROM,TO`). */
+export function goTo(model: Model, target: string): void {
+  const [tab, query] = target.split("?", 2) as [string, string | undefined];
+  if (tab === TAB && query !== undefined) {
+    const place = new URLSearchParams(query);
+    const range = place.get("range_ms")?.split(",").map(Number);
+    showInTrace(model, {
+      highlight: place.get("highlight") ?? undefined,
+      range_ms: range?.length === 2 && range.every(Number.isFinite) ? (range as [number, number]) : undefined,
+    });
+    return;
+  }
+  model.set("tab", tab);
+  model.save_changes();
+}
+
+/** Where a report begins above the window, goes to its top: its tools have different heights. */
+export function scrollToReport(element: Element): void {
+  const report = element.closest(".tfprof-report");
+  if (report !== null && report.getBoundingClientRect().top < 0) report.scrollIntoView();
+}
