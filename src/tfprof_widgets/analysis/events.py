@@ -158,13 +158,19 @@ class Trace:
 
     @cached_property
     def line_is_derived(self) -> NDArray[np.bool_]:
-        """Device lines that repeat others (Steps, TensorFlow Ops, …) and must not be counted again, shape (L,)."""
-        index = (self.space.line_id - DERIVED_LINE_ID) % 2**32  # stored as int32 or as uint32
+        """Lines that repeat others (Steps, TensorFlow Ops, …) and must not be counted again, shape (L,).
+
+        Those of devices go by id or name; hosts have some too (what XLA compiled for the CPU), which go by id alone.
+        """
+        index = self.space.line_id - DERIVED_LINE_ID
+        by_id = ((index >= 0) & (index < _DERIVED_LINES)) | (
+            (index >= 2**32) & (index < 2**32 + _DERIVED_LINES)  # the same as uint32
+        )
         named = np.array([n in DERIVED_LINE_NAMES for n in self.space.line_name], bool)
         # A TPU has no streams: what it ran is on its line of XLA ops.
         on_tpu = np.array([n.startswith("/device:TPU") for n in self.space.plane_name], bool)[self.space.line_plane]
         tpu_ops = on_tpu & np.array([n in ("XLA Ops", "Async XLA Ops") for n in self.space.line_name], bool)
-        return self.plane_is_device[self.space.line_plane] & ((index < _DERIVED_LINES) | named) & ~tpu_ops
+        return (by_id | (named & self.plane_is_device[self.space.line_plane])) & ~tpu_ops
 
     @cached_property
     def line_is_stream(self) -> NDArray[np.bool_]:
