@@ -6,6 +6,7 @@
 import { LocalModel } from "./local_model";
 import { fromBase64, gunzipText } from "./payload";
 import { render } from "./render";
+import { keepTraits, keptTraits, stateOf } from "./state";
 
 declare global {
   /** App by the hash of its code, so that reports of different versions can share a page. */
@@ -68,9 +69,10 @@ async function mount(root: HTMLElement): Promise<void> {
   // A cell that is run again leaves its former report behind. Nothing tells when; so, now.
   for (const report of shown) if (!report.root.isConnected) report.hide?.();
   const spec = JSON.parse(await gunzipText(packed));
-  const values = { spec, tables: tablesOf(root), tab: null, range_ms: null, selection: null };
+  const values = { spec, tables: tablesOf(root), ...keptTraits(stateOf(spec.id)) };
   Object.defineProperty(values, "bokeh", { enumerable: true, get: () => block(root, "bokeh") });
   const report: Report = { root, host, model: new LocalModel(values), id: spec.id, hide: null };
+  keepTraits(stateOf(spec.id), report.model);
   await show(report);
   // Notebooks also take outputs off the page that they put back later (scrolled away, moved).
   new IntersectionObserver((entries) => {

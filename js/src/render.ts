@@ -6,11 +6,12 @@ import { factList } from "./items/facts";
 import { linkTo, prose } from "./items/findings";
 import { mountItems } from "./items/index";
 import { asBytes, gunzipText, tableReader } from "./payload";
+import { stateOf } from "./state";
 import itemSheet from "./items/items.css";
 import sheet from "./style.css";
 import tabulatorSheet from "tabulator-tables/dist/css/tabulator_simple.min.css";
 import { watchTheme } from "./theme";
-import type { Answer, Context, Model, Mounted, Spec, Tab } from "./types";
+import type { Answer, Context, Head, Model, Mounted, Spec, Tab } from "./types";
 
 const FORMAT = 1;
 
@@ -40,18 +41,22 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
       }),
     theme,
     model,
+    state: stateOf(spec.id),
     signal: controller.signal,
   };
 
-  const root = h("div", { class: "tfprof-report tfprof-app" });
+  const alone = spec.head === null;
+  const root = h("div", { class: `tfprof-report tfprof-app${alone ? " tfprof-alone" : ""}` });
   const showTheme = () => root.setAttribute("data-tfprof-theme", theme.dark ? "dark" : "light");
   showTheme();
   theme.onChange(showTheme);
   const styles = h("style");
   styles.textContent = tabulatorSheet + sheet + itemSheet;
-  root.append(styles, head(spec), ...answer(spec.head.answer, model), ...notes(spec.notes));
+  root.append(styles);
+  if (spec.head !== null) root.append(head(spec.head), ...answer(spec.head.answer, model));
+  root.append(...notes(spec.notes));
 
-  const panels = spec.tabs.map((tab) => makePanel(tab));
+  const panels = spec.tabs.map((tab) => makePanel(tab, spec.tabs.length > 1));
   const tablist = h("div", { class: "tfprof-tablist", role: "tablist", "aria-label": "Tools", "data-lm-suppress-shortcuts": "true" });
   tablist.append(...panels.map((panel) => panel.button));
   if (panels.length > 1) root.append(tablist);
@@ -99,17 +104,17 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
   };
 }
 
-function makePanel(tab: Tab): Panel {
+function makePanel(tab: Tab, several: boolean): Panel {
   const [buttonId, panelId] = [uniqueId("tab"), uniqueId("panel")];
+  const role = several ? { role: "tabpanel", "aria-labelledby": buttonId } : { role: "region", "aria-label": tab.title };
   return {
     tab,
     button: h("button", { type: "button", class: "tfprof-tab", role: "tab", id: buttonId, "aria-controls": panelId }, tab.title),
-    element: h("div", { class: "tfprof-panel", role: "tabpanel", id: panelId, "aria-labelledby": buttonId, "data-tab": tab.id }),
+    element: h("div", { class: "tfprof-panel", id: panelId, ...role, "data-tab": tab.id }),
   };
 }
 
-function head(spec: Spec): HTMLElement {
-  const { title, facts } = spec.head;
+function head({ title, facts }: Head): HTMLElement {
   return h(
     "header",
     { class: "tfprof-head" },

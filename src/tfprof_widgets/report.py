@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
     from .views.colors import OpColors
-    from .views.spec import Tab
+    from .views.spec import Item, Tab
 
 # What `Report.to_csv` writes: each the name of a property.
 _TABLES = ("steps", "ops", "input_ops", "kernels", "memory", "memory_summary", "memory_peak", "pod", "events")
@@ -299,10 +299,6 @@ class Report:
         from . import __version__
         from .display.payload import Payload
         from .views.advice import answer
-        from .views.kernels import kernels_tab
-        from .views.memory import memory_tab
-        from .views.op_stats import op_stats_tab
-        from .views.pod import pod_tab
 
         head: dict[str, Any] = {"title": self.title, "facts": self._head_facts}
         try:
@@ -310,25 +306,49 @@ class Report:
         except Exception:  # noqa: BLE001  # as for the tabs
             _log.exception("The advice failed on this profile.")
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
-        for tab_id, title, make in (
-            ("overview", "Overview", lambda: self._overview_tab(payload)),
-            ("input_pipeline", "Input pipeline", lambda: self._input_pipeline_tab(payload)),
-            ("op_stats", "TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
-            ("trace", "Trace", lambda: self._trace_tab(payload)),
-            (
-                "kernels",
+        for tab_id, (title, make) in self._tools(payload).items():
+            payload.tabs.append(_tab_or_error(tab_id, title, make))
+        return payload
+
+    def _tools(self, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
+        """Return the title of each tool and what makes its tab, which leaves its tables in the payload."""
+        from .views.kernels import kernels_tab
+        from .views.memory import memory_tab
+        from .views.op_stats import op_stats_tab
+        from .views.pod import pod_tab
+
+        return {
+            "overview": ("Overview", lambda: self._overview_tab(payload)),
+            "input_pipeline": ("Input pipeline", lambda: self._input_pipeline_tab(payload)),
+            "op_stats": ("TensorFlow stats", lambda: op_stats_tab(payload, self.ops, self._colors)),
+            "trace": ("Trace", lambda: self._trace_tab(payload)),
+            "kernels": (
                 "GPU kernels",
                 lambda: kernels_tab(payload, self.kernels, self.ops, self._colors, has_gpu=self._has_gpu),
             ),
-            (
-                "memory",
+            "memory": (
                 "Memory",
                 lambda: memory_tab(payload, self.memory, self.memory_summary, self.memory_peak, self.steps),
             ),
-            ("pod", "Pod", lambda: pod_tab(payload, self._pod, self.overview.environment)),
-        ):
-            payload.tabs.append(_tab_or_error(tab_id, title, make))
-        return payload
+            "pod": ("Pod", lambda: pod_tab(payload, self._pod, self.overview.environment)),
+        }
+
+    def _alone(self, tool: str, wanted: Callable[[Item], bool] | None = None, host: str | None = None) -> ReportWidget:
+        """Return a tool without the report's head as an anywidget: all of it, or the items that are wanted."""
+        from . import __version__
+        from .display.payload import Payload
+        from .display.widget import ReportWidget
+        from .views.alone import only, tables_of
+
+        shown = self if host is None else self.of_host(host)
+        payload = Payload(id=self.id, version=__version__, head=None)
+        tab = _tab_or_error(tool, *shown._tools(payload)[tool])  # another Report
+        if wanted is not None:
+            tab = {**tab, "items": only(tab["items"], wanted)}
+        needed = tables_of(tab, list(payload.tables))
+        payload.tables = {name: table for name, table in payload.tables.items() if name in needed}
+        payload.tabs.append(tab)
+        return self._follow(ReportWidget(payload, tab=tool))
 
     def _overview_tab(self, payload: Payload) -> Tab:
         from .views.advice import mean_step_ms, recommendations
@@ -344,9 +364,13 @@ class Report:
         return tab
 
     def _input_pipeline_tab(self, payload: Payload) -> Tab:
+        from .display.payload import Payload
         from .views.input_pipeline import find_step_chart, input_pipeline_tab
 
-        drawn = next((find_step_chart(tab["items"]) for tab in payload.tabs if tab["id"] == "overview"), None)
+        overviews = [tab for tab in payload.tabs if tab["id"] == "overview"] or [
+            self._overview_tab(Payload(id=self.id))
+        ]
+        drawn = find_step_chart(overviews[0]["items"])
         return input_pipeline_tab(payload, self.input_pipeline, drawn)
 
     @cached_property
@@ -368,7 +392,7 @@ class Report:
             str(index): (host.trace.host, tab["items"])
             for index, (host, tab) in enumerate(zip(self.hosts, tabs, strict=True))
         }
-        return spec.tab("trace", "Trace", [spec.switch("trace_host", "Host", cases)])
+        return spec.tab("trace", "Trace", [spec.switch("trace_host", "Host", cases, trait="host")])
 
     @cached_property
     def _colors(self) -> OpColors:
@@ -419,6 +443,46 @@ class Report:
         from .display.widget import ReportWidget
 
         return self._follow(ReportWidget(self.payload))
+
+    def overview_page(self, host: str | None = None) -> ReportWidget:
+        """Return the Overview alone as an anywidget: recommendations, breakdown, step times, top ops, environment.
+
+        Parameters
+        ----------
+        host : str, optional
+            One of the report's hosts; all of them by default.
+        """
+        return self._alone("overview", host=host)
+
+    def step_chart(self, host: str | None = None) -> ReportWidget:
+        """Return the Overview's chart of step times alone as an anywidget. ``host`` as for `overview_page`."""
+        from .views.alone import is_step_chart
+
+        return self._alone("overview", is_step_chart, host)
+
+    def input_pipeline_analyzer(self, host: str | None = None) -> ReportWidget:
+        """Return the input pipeline analyzer alone as an anywidget. ``host`` as for `overview_page`."""
+        return self._alone("input_pipeline", host=host)
+
+    def op_table(self, host: str | None = None) -> ReportWidget:
+        """Return the table of TensorFlow stats, without its pies, as an anywidget. ``host`` as for `overview_page`."""
+        from .views.alone import is_table
+
+        return self._alone("op_stats", is_table, host)
+
+    def kernel_table(self, host: str | None = None) -> ReportWidget:
+        """Return the table of GPU kernels, without its pies, as an anywidget. ``host`` as for `overview_page`."""
+        from .views.alone import is_table
+
+        return self._alone("kernels", is_table, host)
+
+    def memory_profile(self, host: str | None = None) -> ReportWidget:
+        """Return the memory profile alone as an anywidget. ``host`` as for `overview_page`."""
+        return self._alone("memory", host=host)
+
+    def pod_viewer(self) -> ReportWidget:
+        """Return the pod viewer alone as an anywidget: all hosts and devices, a step at a time."""
+        return self._alone("pod")
 
     def trace_viewer(self, range_ms: tuple[float, float] | None = None, highlight: str | None = None) -> ReportWidget:
         """Return the trace timeline alone as an anywidget.

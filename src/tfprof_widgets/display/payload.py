@@ -38,7 +38,7 @@ class Payload:
     version : str
         Version of tfprof_widgets.
     head : mapping
-        ``{"title": str, "facts": [{"label", "value", "hint"?}]}``: the line above the tabs.
+        ``{"title": str, "facts": [{"label", "value", "hint"?}]}``: the line above the tabs; None for a tool alone.
     tabs : list of mapping
         ``{"id", "title", "items"}`` each; the items are described in ``docs/architecture.md``.
     notes : list of str
@@ -47,7 +47,7 @@ class Payload:
 
     id: str
     version: str = ""
-    head: Mapping[str, Any] = field(default_factory=lambda: {"facts": []})
+    head: Mapping[str, Any] | None = field(default_factory=lambda: {"facts": []})
     tabs: list[Mapping[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: dict[str, bytes] = field(default_factory=dict)

@@ -22,6 +22,7 @@ class _Linked(anywidget.AnyWidget):  # type: ignore[misc]  # anywidget has no ty
         traitlets.Float(), default_value=None, allow_none=True, help="[from, to] of the timeline, in ms"
     ).tag(sync=True)
     selection = traitlets.Any(None, allow_none=True, help="what is selected: JSON-able").tag(sync=True)
+    host = traitlets.Unicode(None, allow_none=True, help="host that tools of one host at a time show").tag(sync=True)
     highlight = traitlets.Unicode(None, allow_none=True, help="name that the timeline highlights").tag(sync=True)
 
 

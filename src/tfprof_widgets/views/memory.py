@@ -89,7 +89,7 @@ def memory_tab(
     if not several:
         return spec.tab("memory", "Memory", cases[""])
     named = {f"host-{i}": (host, items) for i, (host, items) in enumerate(cases.items())}
-    return spec.tab("memory", "Memory", [spec.switch("memory_host", "Host", named)])
+    return spec.tab("memory", "Memory", [spec.switch("memory_host", "Host", named, trait="host")])
 
 
 def size(n_bytes: float) -> str:

@@ -80,15 +80,18 @@ def row(children: Sequence[Item], weights: Sequence[float] | None = None) -> Ite
     return item
 
 
-def switch(id: str, label: str, cases: Mapping[str, tuple[str, Sequence[Item]]]) -> Item:
+def switch(id: str, label: str, cases: Mapping[str, tuple[str, Sequence[Item]]], *, trait: str = "") -> Item:
     """Return items of which one case is shown at a time, the first one to begin with.
 
     Parameters
     ----------
     cases : mapping
         What each option's value stands for: its label and its items.
+    trait : str, optional
+        Trait of the widget that holds the label of the case shown: switches of the same trait change together.
     """
     return {
+        **({"trait": trait} if trait else {}),
         "kind": "switch",
         "id": id,
         "label": label,
