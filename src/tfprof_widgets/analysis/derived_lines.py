@@ -89,8 +89,6 @@ def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored
     DerivedLines
     """
     devices = device_events(trace)
-    if not len(devices):
-        return _none()
     step_of = devices.group_id if step is None else step[devices.event]
     if not (devices.group_id >= 0).any():
         step_of = _inherit(trace, devices, step_of)
@@ -126,14 +124,6 @@ def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored
         step=events["step"].to_numpy(np.int64),
         names=names.names,
         types=names.types,
-    )
-
-
-def _none() -> DerivedLines:
-    text, whole = pd.Series(dtype="str"), pd.Series(dtype="int64")
-    ps, index = np.empty(0, np.int64), np.empty(0, np.int32)
-    return DerivedLines(
-        pd.DataFrame({"plane": whole, "stream": whole, "name": text}), index, ps, ps, index, index, ps, [], []
     )
 
 

@@ -98,7 +98,7 @@ class Trace:
         """All events of the file, bookkeeping too, made anew at each call."""
         return Trace(self.space, self.host, np.ones(self.space.n_events, np.bool_))
 
-    @property
+    @cached_property
     def _is_bookkeeping(self) -> NDArray[np.bool_]:
         """Which of the file's events are the thread pools' bookkeeping, shape (E,)."""
         return self.meta_matches(lambda name: name.startswith(THREADPOOL_PREFIX))[self.space.event_meta]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # A host or device counts as the straggler of a step if it takes this much longer than the median of all.
 STRAGGLER_EXCESS_PCT = 10.0
+_STRAGGLER_COLUMNS = (
+    "step", "host", "device", "total_ms", "median_ms", "excess_ms", "category", "category_excess_ms", "is_straggler",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -83,21 +86,19 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
             kept = sum(rows["step"].nunique() for rows in aligned)
             if kept < total:
                 notes.append(f"{kept} of {total} steps of all hosts are shown: those that every host recorded.")
-    table = pd.concat(aligned, ignore_index=True) if aligned else _no_steps()
-    table["total_ms"] = table["duration_ms"]
-    table["bottleneck"] = _bottleneck(table)
-    columns = ["step", "host", "host_step", "kind", "device", *CATEGORY_COLUMNS, "total_ms", "bottleneck"]
-    table = table[columns].sort_values(["step", "host", "device"], kind="stable", ignore_index=True)
+    if not aligned:
+        text, number, whole = (pd.Series(dtype=kind) for kind in ("str", "float64", "int64"))
+        empty = {"step": whole, "host": text, "host_step": whole, "kind": text, "device": text}
+        empty |= dict.fromkeys((*CATEGORY_COLUMNS, "total_ms"), number) | {"bottleneck": text}
+        return Pod(pd.DataFrame(empty), pd.DataFrame(columns=list(_STRAGGLER_COLUMNS)), notes)
+    table = pd.concat(aligned, ignore_index=True)
+    order = np.lexsort([table[name].to_numpy(object).astype(str) for name in ("device", "host")] + [table["step"]])
+    columns = ("step", "host", "host_step", "kind", "device", *CATEGORY_COLUMNS)
+    ordered = {name: table[name].to_numpy()[order] for name in columns}
+    ordered |= {"total_ms": table["duration_ms"].to_numpy()[order]}
+    ordered |= {"bottleneck": _bottleneck(np.stack([ordered[name] for name in CATEGORY_COLUMNS], axis=1))}
+    table = pd.DataFrame(ordered)
     return Pod(table, _stragglers(table), notes)
-
-
-def _no_steps() -> pd.DataFrame:
-    text, number = pd.Series(dtype="str"), pd.Series(dtype="float64")
-    whole = pd.Series(dtype="int64")
-    return pd.DataFrame(
-        {"step": whole, "host_step": whole, "host": text, "kind": text, "device": text, "duration_ms": number}
-        | dict.fromkeys(CATEGORY_COLUMNS, number)
-    )
 
 
 def _shifts(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[int]:
@@ -134,22 +135,20 @@ def _spans(table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return start.groupby(table["step"]).min().to_numpy(), end.groupby(table["step"]).max().to_numpy()
 
 
-def _bottleneck(table: pd.DataFrame) -> NDArray[np.object_]:
+def _bottleneck(values: NDArray[np.float64]) -> NDArray[np.object_]:
     labels = np.array([CATEGORY_LABELS[c] for c in CATEGORIES], object)
     # Of equal categories the one whose name comes last in the alphabet, as in XProf.
     order = np.argsort(labels)[::-1]
-    values = table[list(CATEGORY_COLUMNS)].to_numpy()[:, order]
-    return labels[order][np.argmax(values, axis=1)] if len(values) else np.empty(0, object)
+    return labels[order][np.argmax(values[:, order], axis=1)]
 
 
 def _stragglers(table: pd.DataFrame) -> pd.DataFrame:
-    columns = [
-        "step", "host", "device", "total_ms", "median_ms", "excess_ms", "category", "category_excess_ms", "is_straggler",
-    ]  # fmt: skip
-    size = table.groupby("step")["total_ms"].transform("size")
-    several = table[size > 1]
-    if several.empty:
+    columns = list(_STRAGGLER_COLUMNS)
+    step = table["step"].to_numpy()
+    same = step[1:] == step[:-1]
+    if not same.any():
         return pd.DataFrame(columns=columns)
+    several = table[np.append(same, False) | np.append(False, same)]
     measures = ["total_ms", *CATEGORY_COLUMNS]
     median = several.groupby("step")[measures].median()
     slowest = several.loc[several.groupby("step")["total_ms"].idxmax()].set_index("step")

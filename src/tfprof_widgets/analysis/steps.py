@@ -135,7 +135,7 @@ class Steps:
     @cached_property
     def averaged(self) -> NDArray[np.bool_]:
         """Rows of ``table`` that enter averages, shape (rows,)."""
-        return np.array(["averaged" in words for words in self.table["flags"].to_list()], bool)
+        return np.array(["averaged" in words for words in self.table["flags"].to_numpy(object)], bool)
 
     @cached_property
     def slowest(self) -> NDArray[np.int64]:
@@ -476,10 +476,10 @@ def _device_kinds(trace: Trace, groups: NDArray[np.int64]) -> NDArray[np.object_
 def _assign(trace: Trace, host: _HostSteps) -> NDArray[np.int64]:
     """Step of each event: by time on the main thread, by executor id elsewhere, then whatever nests inside."""
     step_of = np.full(len(trace), -1, np.int64)
-    main = np.flatnonzero(trace.line == trace.main_line)
+    main = slice(*trace.line_first_event[trace.main_line : trace.main_line + 2])
     step = np.searchsorted(host.start_ps, trace.start_ps[main], side="right") - 1
     inside = (step >= 0) & (trace.start_ps[main] < host.end_ps[np.maximum(step, 0)])
-    step_of[main[inside]] = step[inside]
+    step_of[main][inside] = step[inside]
 
     owner, value = trace.ints("id")
     roots = np.isin(
@@ -505,10 +505,10 @@ def _inherit(trace: Trace, step_of: NDArray[np.int64]) -> None:
     if not len(depth):
         return
     open_ = np.flatnonzero((step_of < 0) & (parent >= 0))
-    by_level = open_[np.argsort(depth[open_], kind="stable")]
-    bounds = np.searchsorted(depth[by_level], np.arange(int(depth.max()) + 2))
-    for level in range(1, len(bounds) - 1):
-        at = by_level[bounds[level] : bounds[level + 1]]
+    level = depth[open_]
+    small = len(level) > 0 and level.max() < 2**15  # 16 bits are sorted in linear time
+    by_level = open_[np.argsort(level.astype(np.int16) if small else level, kind="stable")]
+    for at in np.split(by_level, np.cumsum(np.bincount(level))):
         step_of[at] = step_of[parent[at]]
 
 

@@ -116,7 +116,8 @@ def timeline(
     Timeline
     """
     devices = device_events(trace) if devices is None else devices
-    derived = derived_lines(trace) if derived is None else derived
+    if derived is None and len(devices):
+        derived = derived_lines(trace)
     names = _Names(trace, devices)
     starts = trace.space.event_start_ps
     origin_ps = min(int(starts.min()), 0) if len(starts) else 0  # damaged files only: never draw left of 0
@@ -130,22 +131,22 @@ def timeline(
     used = _has_events(trace) | _has_events(bookkeeping)
     own, pools = _line_tracks(trace, bookkeeping, names, origin_ps, _plane_sections(trace, used, sections))
     shown.append(own)
-    if len(derived.lines):
+    if derived is not None and len(derived.lines):
         shown.append(_derived_tracks(trace, derived, names, own, origin_ps))
 
-    rows, events = _joined(shown, hidden=False)
-    hidden_rows, hidden = _joined([pools], hidden=True)
+    table, merged = names.table([part.name for part in (*shown, pools)])
+    rows, events = _joined(shown, merged, hidden=False)
+    hidden_rows, hidden = _joined([pools], merged, hidden=True)
     # A thread's bookkeeping stands below the thread itself.
     rows = sorted(rows + hidden_rows, key=lambda row: (row["section"], row["rank"], row["hidden"]))
-    table, events["name"], hidden["name"] = names.table(events["name"].to_numpy(), hidden["name"].to_numpy())
-    ends = [int((p["start_ps"] + p["duration_ps"]).max()) for p in (events, hidden) if len(p)]
+    ends = [int((part.start_ps + part.duration_ps).max(initial=0)) for part in (*shown, pools)]
     return Timeline(
         sections=sections,
         tracks=pd.DataFrame(rows, columns=list(TRACK_COLUMNS)),
         events=events,
         hidden=hidden,
         names=table,
-        span_ps=max(ends, default=0),
+        span_ps=max(ends),
         empty_planes=[
             name
             for plane, name in enumerate(trace.space.plane_name)
@@ -178,8 +179,10 @@ class _Tracks:
     lane: NDArray[np.int32]
 
 
-def _joined(parts: list[_Tracks], *, hidden: bool) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """A row for each track that has events, and all events."""
+def _joined(
+    parts: list[_Tracks], names: NDArray[np.int32], *, hidden: bool
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """A row for each track that has events, and all events; ``names`` are the rows of the names' codes."""
     rows = []
     before = 0
     for part in parts:
@@ -192,6 +195,7 @@ def _joined(parts: list[_Tracks], *, hidden: bool) -> tuple[list[dict[str, Any]]
         before += len(part.track)
     columns = ("start_ps", "duration_ps", "name", "lane")
     events = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    events["name"] = names[events["name"]]
     return rows, pd.DataFrame(events, copy=False)
 
 
@@ -467,14 +471,12 @@ class _Names:
         self._role += ["op" if kind else "other" for kind in types]
         return np.arange(first, len(self._name), dtype=np.int32)
 
-    def table(self, *codes: NDArray[np.int32]) -> tuple[pd.DataFrame, NDArray[np.int32], NDArray[np.int32]]:
-        """Only the names in use, equal ones merged, the commonest first (small numbers pack well)."""
-        uses = sum((np.bincount(c, minlength=len(self._name)) for c in codes), np.zeros(len(self._name), np.int64))
+    def table(self, codes: list[NDArray[np.int32]]) -> tuple[pd.DataFrame, NDArray[np.int32]]:
+        """Only the names in use, equal ones merged, the commonest first (small numbers pack well); the row of each code."""
+        uses = np.sum([np.bincount(c, minlength=len(self._name)) for c in codes], axis=0)
         rows: dict[tuple[str, str, str, str, str], int] = {}
         merged = np.zeros(len(self._name), np.int32)
         for code in np.flatnonzero(uses)[np.argsort(-uses[uses > 0], kind="stable")].tolist():
             key = (self._name[code], self._short[code], self._type[code], self._op[code], self._role[code])
             merged[code] = rows.setdefault(key, len(rows))
-        table = pd.DataFrame(list(rows), columns=["name", "short", "type", "op", "role"], dtype="str")
-        shown, hidden = (merged[c] for c in codes)
-        return table, shown, hidden
+        return pd.DataFrame(list(rows), columns=["name", "short", "type", "op", "role"], dtype="str"), merged

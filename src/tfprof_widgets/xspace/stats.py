@@ -176,10 +176,11 @@ class Stats:
         """Names of the stats that occur at least once."""
         return [str(self._texts[code]) for code in np.flatnonzero(np.diff(self._first))]
 
-    def _part(self, name: str) -> NDArray[np.int32]:
+    def _part(self, name: str) -> NDArray[np.int64]:
         """Indices of the stats of a name, ascending."""
         code = self._code.get(name)
-        return self._by_name[:0] if code is None else self._by_name[self._first[code] : self._first[code + 1]]
+        part = slice(0, 0) if code is None else slice(self._first[code], self._first[code + 1])
+        return self._by_name[part].astype(np.int64)
 
     def owners(self, name: str) -> NDArray[np.int64]:
         """Owners (events) that have the stat, whatever its type; ascending."""
