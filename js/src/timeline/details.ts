@@ -31,14 +31,14 @@ export class Details {
   }
 
   showEvent(title: string, fields: readonly Field[], actions: readonly Action[]): void {
-    this.element.replaceChildren(h("h5", {}, title), this.list(fields), this.actions(actions));
+    this.element.replaceChildren(h("div", { class: "tl-event" }, h("div", {}, h("h5", {}, title), this.list(fields), this.actions(actions))));
     this.element.hidden = false;
   }
 
   /** Adds what takes a moment to unpack. */
   addStats(stats: readonly Field[], note: string): void {
     const title = h("h6", {}, stats.length === 0 ? "No stats" : "Stats");
-    this.element.append(h("div", { class: "tl-stats" }, title, this.list(stats), note === "" ? null : h("p", {}, note)));
+    this.element.firstElementChild?.append(h("div", { class: "tl-stats" }, title, this.list(stats), note === "" ? null : h("p", {}, note)));
   }
 
   private list(fields: readonly Field[]): HTMLElement {

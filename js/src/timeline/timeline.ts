@@ -38,6 +38,7 @@ interface Range {
 /** Pixels within which the pointer finds an event, and an edge to snap to. */
 const REACH_PX = 3;
 const SNAP_PX = 7;
+const READABLE_PX = 24;
 const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 460;
@@ -188,7 +189,9 @@ export class Timeline implements Mounted {
     this.controller.signal.addEventListener("abort", () => observer.disconnect());
     this.follow();
     this.resize();
-    void this.highlight(false);
+    // After the first frame, which finds out how much room there is.
+    const told = Array.isArray(this.ctx.model.get("range_ms"));
+    requestAnimationFrame(() => void this.highlight(!told));
   }
 
   resize(): void {
@@ -506,12 +509,13 @@ export class Timeline implements Mounted {
     const time = place.store.start[place.event]!;
     const steps = this.tracks.filter((track) => track.kind === "steps");
     const section = this.item.sections[this.tracks[this.trackOf(place.store, place.lane)]!.section]!.title;
-    const own = steps.find((track) => track.label.startsWith("Steps ") && section.startsWith(track.label.slice(6))) ?? steps[0];
-    const store = own === undefined ? null : this.storeOf(own);
-    if (own === undefined || store === null) return "";
-    for (let lane = own.lane; lane < own.lane + own.lanes; lane++) {
-      const event = eventAt(store, lane, time, 0);
-      if (event >= 0) return this.names.name[store.name[event]!]!;
+    const own = steps.filter((track) => track.label.startsWith("Steps ") && section.startsWith(track.label.slice(6)));
+    for (const track of own.length > 0 ? own : steps) {
+      const store = this.storeOf(track)!;
+      for (let lane = track.lane; lane < track.lane + track.lanes; lane++) {
+        const event = eventAt(store, lane, time, 0);
+        if (event >= 0) return this.names.name[store.name[event]!]!;
+      }
     }
     return "";
   }
@@ -631,7 +635,12 @@ export class Timeline implements Mounted {
     }
     this.select(null);
     const found = this.hitFrom(this.viewport.start);
-    if (found !== null && (goThere || found.store.start[found.event]! <= this.viewport.end)) this.select(found, true);
+    if (found === null || !(goThere || found.store.start[found.event]! <= this.viewport.end)) return;
+    this.select(found, true);
+    const { start, end } = found.store;
+    const [from, to] = [start[found.event]!, end[found.event]!];
+    // A speck is no answer to "where is it?".
+    if (goThere && (to - from) / this.perPx < READABLE_PX) this.go(from - 4 * (to - from) - 10, to + 4 * (to - from) + 10);
   }
 
   /** Finds every event of one name. */
