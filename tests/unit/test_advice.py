@@ -93,6 +93,50 @@ def test_a_launch_bound_run_is_told():
     assert "The device waits for kernel launches" in titles(advice_of(gpu_capture(devices=1, steps=8, launch_us=60)))
 
 
+def idle_gpus(devices: int, start_us: int = 0, hostname: str = "worker-0") -> Space:
+    """Steps of 1 ms, in which each device multiplies for 0.3 ms without Tensor Cores, copies for 0.1 ms, and idles for 0.4 ms."""
+    space = Space(hostname)
+    host = space.plane("/host:CPU")
+    python = host.line("python", id=1)
+    capability = {"compute_cap_major": 8, "compute_cap_minor": 0}
+    streams = [
+        space.plane(f"/device:GPU:{i}", id=i, stats=capability).line("Stream #1", id=1, timestamp_ns=0)
+        for i in range(devices)
+    ]
+    details = {
+        "kernel_details": "regs:1 static_shared:0 dynamic_shared:0 grid:1,1,1 block:32,1,1",
+        "shape": "(float[2,2])",
+    }
+    for step in range(8):
+        at = start_us + 1_000 * step
+        python.event("train", at, 990, step_num=step, _r=1)
+        for i, stream in enumerate(streams):
+            correlation = 100 * step + i + 1
+            python.event("cuLaunchKernel", at + 10 + i, 1, correlation_id=correlation)
+            stream.event("MemcpyH2D", at + 100, 100, correlation_id=correlation)
+            for begin in (at + 200, at + 800):
+                stream.event("sgemm", begin, 150, tf_op="dense/MatMul:MatMul", correlation_id=correlation, **details)
+    return space
+
+
+@pytest.mark.parametrize(
+    "title", ["Tensor Cores are idle", "The device sits idle within the step", "Data is copied between"]
+)
+def test_what_many_devices_do_at_once_is_not_added_up(title):
+    one, four = (
+        next(f for f in advice_of(idle_gpus(devices)) if f.title.startswith(title)).saves_ms for devices in (1, 4)
+    )
+    assert 0 < one < 1
+    assert four <= one + 1e-9
+
+
+def test_a_gap_of_a_host_is_judged_by_its_own_steps():
+    """The second host's device idles in steps that the first one doesn't have any more."""
+    busy, idle = cpu_fit_capture(epochs=1, batches=8, hostname="worker-0"), idle_gpus(1, 5_000_000, "worker-1")
+    finding = next(f for f in advice_of(busy, idle) if f.title == "The device sits idle within the step")
+    assert finding.statement.startswith("worker-1 /device:GPU:0 has nothing to do")
+
+
 def test_a_straggler_is_named_with_its_category():
     spaces = pod_captures(hosts=4, devices=1, steps=12, slow_host=2)
     finding = next(f for f in advice_of(*spaces) if "keeps the others waiting" in f.title)

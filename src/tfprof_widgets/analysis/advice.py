@@ -126,6 +126,12 @@ class Run:
         """Number of steps of all kinds and hosts; 1 without steps, so that totals stand for the capture."""
         return max(sum(s.table["step"].nunique() for s in self.steps), 1)
 
+    @property
+    def n_device_steps(self) -> int:
+        """The same, each counted on each device: sums over all devices divided by it are an average device's."""
+        devices = sum(len(used.devices) for used in self.overview.utilization)
+        return sum(len(s.table) for s in self.steps) or devices or 1
+
     def category_ms(self, name: str) -> float:
         """Mean time of a category in such a step."""
         return 0.0 if self.overview.step_time.empty else float(self.overview.step_time[f"{name}_ms"].iloc[0])
@@ -263,7 +269,7 @@ def _small_kernels(run: Run) -> Iterator[Finding]:
             f"The device computes for {100 * compute / run.step_ms:.0f} % of each {run.step_words}; half of its "
             f"{len(durations):,} kernels are shorter than {np.median(durations):.3g} µs."
         ),
-        saves_ms=_short_gaps_ms(run) / run.n_steps,
+        saves_ms=_short_gaps_ms(run) / run.n_device_steps,
         confidence="low",
         evidence={"Device compute": f"{_ms(compute)} of {_ms(run.step_ms)}"},
         change="Use a larger batch size (and scale the learning rate with it); or let XLA fuse small ops: jit_compile=True",
@@ -279,38 +285,43 @@ def _short_gaps_ms(run: Run) -> float:
 
 def _long_gap(run: Run) -> Iterator[Finding]:
     """A device that has nothing to do for a good part of a step at a time."""
-    tables = [used.longest_gaps for used in run.overview.utilization if len(used.longest_gaps)]
-    if not run.step_ms or not tables:
+    if not run.step_ms:
+        return
+    tables = []
+    for trace, steps, used in zip(run.traces, run.steps, run.overview.utilization, strict=True):
+        spans, gaps = steps.table, used.longest_gaps
+        inside = [
+            bool(
+                (
+                    (spans["device"] == g.device)
+                    & (spans["start_ms"] <= g.start_ms)
+                    & (g.start_ms < spans["start_ms"] + spans["duration_ms"])
+                ).any()
+            )
+            for g in gaps.itertuples()
+        ]
+        if any(inside):
+            tables.append(gaps[inside].assign(host=trace.host))
+    if not tables:
         return
     gaps = pd.concat(tables, ignore_index=True)
-    spans = pd.concat([s.table for s in run.steps], ignore_index=True)
-    inside = [
-        bool(
-            (
-                (spans["device"] == g.device)
-                & (spans["start_ms"] <= g.start_ms)
-                & (g.start_ms < spans["start_ms"] + spans["duration_ms"])
-            ).any()
-        )
-        for g in gaps.itertuples()
-    ]
-    gaps = gaps[inside]
-    if gaps.empty or gaps["duration_us"].max() / 1e3 < LONG_GAP_SHARE * run.step_ms:
+    if gaps["duration_us"].max() / 1e3 < LONG_GAP_SHARE * run.step_ms:
         return
     longest = gaps.loc[gaps["duration_us"].idxmax()]
     long_ms = float(gaps["duration_us"][gaps["duration_us"] >= LONG_GAP_SHARE * run.step_ms * 1e3].sum()) / 1e3
     host = str(longest["host_activity"]) if longest["host_activity_pct"] >= 20 else ""
+    device = f"{longest['host']} {longest['device']}" if len(run.traces) > 1 else longest["device"]
     yield Finding(
         title="The device sits idle within the step",
         statement=(
-            f"{longest['device']} has nothing to do for {_ms(longest['duration_us'] / 1e3)} at {_ms(longest['start_ms'])}"
+            f"{device} has nothing to do for {_ms(longest['duration_us'] / 1e3)} at {_ms(longest['start_ms'])}"
             + (
                 f", while Python's thread is in {host}."
                 if host
                 else ", while the profiler saw nothing on Python's thread."
             )
         ),
-        saves_ms=long_ms / run.n_steps,
+        saves_ms=long_ms / run.n_device_steps,
         confidence="medium",
         evidence={
             "Before": str(longest["before"])[:120],
@@ -464,7 +475,7 @@ def _low_precision_use(run: Run) -> Iterator[Finding]:
             f"{share:.0f} % of the kernel time is in matrix products and convolutions that could use Tensor Cores and don't; "
             f"{half:.0f} % of the compute time is in 16 bits."
         ),
-        saves_ms=eligible_us / 1e3 * (1 - 1 / TENSOR_CORE_SPEEDUP) / run.n_steps,
+        saves_ms=eligible_us / 1e3 * (1 - 1 / TENSOR_CORE_SPEEDUP) / run.n_device_steps,
         confidence="medium",
         evidence={
             "Eligible, not using": f"{_ms(eligible_us / 1e3)} of {_ms(total / 1e3)} kernel time",
@@ -488,7 +499,7 @@ def _copies(run: Run) -> Iterator[Finding]:
             mine = (devices.kind == kind) & (step >= 0)
             totals[kind] += float(trace.duration_ps[devices.event[mine]].sum()) / 1e9
             counts[kind] += int(mine.sum())
-    per_step = sum(totals.values()) / run.n_steps
+    per_step = sum(totals.values()) / run.n_device_steps
     if 100 * per_step < OUTPUT_MODERATE_PCT * run.step_ms:
         return
     yield Finding(
