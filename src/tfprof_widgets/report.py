@@ -114,7 +114,9 @@ class Report:
         """
         for host in self.hosts:
             if host.trace.host == name:
-                return Report([host.trace.space], capture=self.capture, notes=self._notes)
+                one = Report([host.trace.space], capture=self.capture, notes=self._notes)
+                one.hosts[0].trace.host = name  # which of several hosts of one name, or of none, only this report knows
+                return one
         raise KeyError(f"no host {name!r} in this report; it has {', '.join(repr(h.trace.host) for h in self.hosts)}")
 
     # ---- what it says --------------------------------------------------------------------------------------
