@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
 
 from generate import Space
@@ -207,6 +207,24 @@ def test_marked_steps(space):
     rest = ours["compilation_ms"] + ours["host_compute_ms"] + ours["other_ms"]
     equal(rest, [p.get(4, 0) + p.get(9, 0) for p in part])
     assert (ours["host_compute_ms"] <= np.array([p.get(4, 0) for p in part]) + 1e-6).all()
+
+
+@few
+@given(st.lists(st.integers(0, 3000), min_size=2, max_size=3), st.data())
+def test_steps_of_several_hosts(starts_us, data):
+    spaces = [data.draw(marked_steps(f"worker-{i}", start_us=at)) for i, at in enumerate(starts_us)]
+    sequence = xprof([space.bytes() for space in spaces], "pod_viewer")["podStatsSequence"]["podStatsMap"]
+    theirs = [
+        (step, core["hostName"], core["totalDurationUs"] / 1e3)
+        for step, cores in enumerate(sequence)
+        for core in cores["podStatsPerCore"].values()
+    ]
+    ours = report_of(*spaces).pod
+    mine = list(zip(ours["step"], ours["host"], ours["total_ms"], strict=True))
+    event("aligned" if theirs else "nothing in common")
+    if theirs:  # else each host's own steps are shown
+        assert [m[:2] for m in mine] == sorted(t[:2] for t in theirs)
+        equal([m[2] for m in mine], [t[2] for t in sorted(theirs)])
 
 
 def kernel(line, op: str, name: str, start_us: float) -> None:

@@ -65,6 +65,13 @@ def test_one_host_of_several_has_a_report_of_its_own():
         report.of_host("worker-9")
 
 
+def test_one_of_several_hosts_that_share_a_name_keeps_its_number():
+    report = report_of(cpu_fit_capture(1, 3, hostname="same"), cpu_fit_capture(1, 4, hostname="same"))
+    second = report.of_host("same (2)")
+    assert set(second.steps["host"]) == {"same (2)"}
+    assert len(second.steps) == 4
+
+
 def device_line(*kernels: tuple[str, float, float], shape: str = "") -> Space:
     space = Space("host")
     stats = {"shape": shape} if shape else {}
