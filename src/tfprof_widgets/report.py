@@ -22,6 +22,7 @@ from .analysis.kernels import kernels
 from .analysis.memory import memory, memory_peak, memory_summary
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_planes, device_type, overview
+from .analysis.own_tracks import checked_track, with_own_tracks
 from .analysis.pod import Pod, pod
 from .analysis.selection import selected_rows
 from .analysis.steps import Steps, find_steps
@@ -96,6 +97,8 @@ class Report:
         self.hosts = [HostProfile(Trace(space, name)) for space, name in zip(spaces, hosts(spaces), strict=True)]
         self._notes = list(notes)
         self._link: LinkWidget | None = None
+        # By host, by name.
+        self._own_tracks: list[dict[str, pd.DataFrame]] = [{} for _ in self.hosts]
         # What the last linked display told: see `analysis.selection`.
         self._selected: Any = None
 
@@ -378,7 +381,37 @@ class Report:
     @cached_property
     def timelines(self) -> list[Timeline]:
         """What the trace viewer draws, one a host; see `analysis.timeline.Timeline`."""
-        return [timeline(host.trace, host.steps.table) for host in self.hosts]
+        bare = [timeline(host.trace, host.steps.table) for host in self.hosts]
+        return [with_own_tracks(data, own) for data, own in zip(bare, self._own_tracks, strict=True)]
+
+    def add_track(self, frame: pd.DataFrame, name: str, host: str | None = None) -> None:
+        """Add a track of your own measurements to the trace timeline; displays made from now on have it.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            A row an event: ``start_us`` (since the start of the trace, as in `events`), ``duration_us``, ``name``. Events may overlap.
+        name : str
+            What to call the track.
+        host : str, optional
+            The host to whose trace it is added; the first by default.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the frame is no such table, the name is empty or taken, or there is no such host; the message says what is wrong.
+        """
+        hosts = [each.trace.host for each in self.hosts]
+        if host is not None and host not in hosts:
+            msg = f"There is no host {host!r} in this report; it has {', '.join(map(repr, hosts))}."
+            raise ValueError(msg)
+        own = self._own_tracks[0 if host is None else hosts.index(host)]
+        if not name or name in own:
+            msg = f"A track needs a name that no other one has, not {name!r}."
+            raise ValueError(msg)
+        own[name] = checked_track(frame)
+        for made in ("timelines", "payload", "html"):
+            self.__dict__.pop(made, None)
 
     def _trace_tab(self, payload: Payload) -> Tab:
         from .views import spec

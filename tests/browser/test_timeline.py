@@ -623,6 +623,31 @@ def test_a_highlight_from_python_is_a_name_an_op_or_a_text(viewer: Viewer) -> No
     viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.select(null)")
 
 
+def test_own_measurements_stand_on_the_same_axis(browser) -> None:
+    report = Report([xspace.read(small().bytes())])
+    report.add_track(
+        pd.DataFrame({"start_us": [4_000, 5_000], "duration_us": [900, 100], "name": ["load", HOSTILE]}),
+        name="My $$x$$",
+    )
+    page, problems = open_page(browser, report_page(report.payload, "", "report"))
+    page.get_by_role("tab", name="Trace").click()
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    viewer = Viewer(page, report.timelines[0], report.hosts[0].trace, problems)
+    viewer.show(3.0, 5.5)
+    assert labels(viewer)[:3] == ["Steps", "Own tracks", "My $$x$$"]
+    page.mouse.click(*viewer.point(4_450_000, viewer.lane_y("My $$x$$")))
+    viewer.settle()
+    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    assert (shown["Start"], shown["Duration"], shown["Track"]) == ("4.000000 ms", "900.0 µs", "My $$x$$")
+    assert shown["Step"] == "train 4"
+    # On the same axis: it lies over the thread's event that has the same times.
+    x0, x1 = (viewer.point(t, 0)[0] for t in (4_000_000, 4_900_000))
+    outline = page.locator(".tl-selected").bounding_box()
+    assert (outline["x"], outline["x"] + outline["width"]) == (pytest.approx(x0, abs=2), pytest.approx(x1, abs=2))
+    assert problems == []
+    page.context.close()
+
+
 def test_search_by_keys(viewer: Viewer) -> None:
     viewer.show(0, 2)
     viewer.page.locator(".tfprof-tl").focus()

@@ -534,8 +534,9 @@ export class Timeline implements Mounted {
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
     fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
     if (self !== null && self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
-    fields.push({ label: track.kind === "device" || track.kind === "derived" ? "Stream" : "Thread", value: track.hint });
-    if (track.kind === "device" || track.kind === "derived") fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
+    const onDevice = track.kind === "device" || track.kind === "derived";
+    fields.push({ label: onDevice ? "Stream" : track.kind === "own" ? "Track" : "Thread", value: track.hint });
+    if (onDevice) fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
     const step = names.role[name] === "step" ? "" : this.stepOf(place);
     if (step !== "") fields.push({ label: "Step", value: step });
     return fields;
@@ -771,7 +772,7 @@ export class Timeline implements Mounted {
     const value = (label: string) => all.find((field) => field.label === label)?.value;
     const self = value("Self time");
     lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${self === undefined ? "" : ` · self ${self}`} · at ${value("Start")}`));
-    const where = [value("Op") === undefined ? "" : `op ${value("Op")}`, value("Stream") ?? value("Thread"), value("Step")].filter(Boolean);
+    const where = [value("Op") === undefined ? "" : `op ${value("Op")}`, value("Stream") ?? value("Thread") ?? value("Track"), value("Step")].filter(Boolean);
     lines.push(h("div", {}, where.join(" · ")));
     if (spot.others > 0) lines.push(h("div", {}, `and ${spot.others.toLocaleString("en-US")} more in this pixel: zoom in to tell them apart`));
     this.tip.replaceChildren(...lines);

@@ -69,8 +69,9 @@ class Timeline:
         From top to bottom.
     tracks : DataFrame (T)
         From top to bottom: ``section`` (index), ``label``, ``hint`` (the full name), ``kind`` (``steps``, ``host``,
-        ``device``, ``derived`` (of a device, repeating what is on its streams), ``bookkeeping``), ``hidden`` (its events
-        are in ``hidden``), ``first``, ``count`` (rows of its events), ``lanes``, ``busy_ps`` (time with at least one event).
+        ``device``, ``derived`` (of a device, repeating what is on its streams), ``own`` (the user's), ``bookkeeping``),
+        ``hidden`` (its events are in ``hidden``), ``first``, ``count`` (rows of its events), ``lanes``, ``busy_ps`` (time
+        with at least one event).
     events, hidden : DataFrame (N), (H)
         ``start_ps``, ``duration_ps``, ``name`` (row of ``names``), ``lane`` (from 0; events of a lane don't overlap),
         ordered by track, start, longest first. ``hidden`` are the thread pools' own notes, folded away at first.
