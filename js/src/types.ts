@@ -163,6 +163,14 @@ export interface TimelineItem {
   /** What the timeline shows, in words. */
   alt?: string;
   stats?: TimelineStats;
+  counters?: TimelineCounters;
+}
+
+/** A table of numbers over time, and the unit and scale of those of each track of the kind `counter`. */
+export interface TimelineCounters {
+  table: string;
+  units: string[];
+  scales: number[];
 }
 
 /** The model's `selection`: an event by its row in the timeline's table, or the lanes of some tracks in a time. */

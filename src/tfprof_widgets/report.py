@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from .analysis.advice import Finding, Run, advice
+from .analysis.counters import counters, with_counters
 from .analysis.details import stat_columns
 from .analysis.events import Trace, events_table
 from .analysis.input_pipeline import InputPipeline, input_pipeline
@@ -381,7 +382,10 @@ class Report:
     @cached_property
     def timelines(self) -> list[Timeline]:
         """What the trace viewer draws, one a host; see `analysis.timeline.Timeline`."""
-        bare = [timeline(host.trace, host.steps.table) for host in self.hosts]
+        bare = [
+            with_counters(timeline(host.trace, host.steps.table), counters(host.trace, host.memory))
+            for host in self.hosts
+        ]
         return [with_own_tracks(data, own) for data, own in zip(bare, self._own_tracks, strict=True)]
 
     def add_track(self, frame: pd.DataFrame, name: str, host: str | None = None) -> None:

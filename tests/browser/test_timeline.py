@@ -648,6 +648,41 @@ def test_own_measurements_stand_on_the_same_axis(browser) -> None:
     page.context.close()
 
 
+def test_a_counter_is_an_area_and_says_its_value(browser) -> None:
+    from PIL import Image
+
+    space = small()
+    data = space.plane("/host:CPU").line("tf_data", id=99)
+    for i, fill in enumerate((8, 4, 0, 2)):
+        data.event("Iterator::Prefetch", 10_000 * i, 50, buffered_elements=fill)
+    report = Report([xspace.read(space.bytes())])
+    page, problems = open_page(browser, report_page(report.payload, "", "report"))
+    page.get_by_role("tab", name="Trace").click()
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    viewer = Viewer(page, report.timelines[0], report.hosts[0].trace, problems)
+    viewer.show(0, 40)
+    assert labels(viewer)[:3] == ["Steps", "Counters", "Buffer Prefetch"]
+    label = page.locator(".tl-label", has_text="Buffer Prefetch").bounding_box()
+    middle = label["y"] + label["height"] / 2
+    for time_ms, value in ((5, "8"), (15, "4"), (25, "0"), (35, "2")):
+        page.mouse.move(viewer.point(time_ms * 1e6, 0)[0], middle)
+        viewer.settle()
+        assert page.locator(".tl-tip b").text_content() == value
+    assert "Elements that wait in the buffer of Iterator::Prefetch" in page.locator(".tl-tip").inner_text()
+    # The height of the area is the value's share of the most.
+    page.mouse.move(5, 5)
+    viewer.settle()
+    image = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
+    heights = []
+    for time_ms in (5, 15, 25, 35):
+        x = round(viewer.point(time_ms * 1e6, 0)[0])
+        column = image[round(label["y"]) : round(label["y"] + label["height"]) - 2, x].astype(int)
+        heights.append(int((column[:, 2] - column[:, 0] > 40).sum()))
+    assert heights == [pytest.approx(24, abs=1), pytest.approx(12, abs=1), 0, pytest.approx(6, abs=1)]
+    assert problems == []
+    page.context.close()
+
+
 def test_search_by_keys(viewer: Viewer) -> None:
     viewer.show(0, 2)
     viewer.page.locator(".tfprof-tl").focus()

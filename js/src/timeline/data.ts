@@ -9,7 +9,7 @@
 import type { Table } from "../types";
 
 /** `steps` and `derived` repeat, in other words, what the other tracks show. */
-export type Kind = "steps" | "host" | "device" | "derived" | "own" | "bookkeeping";
+export type Kind = "steps" | "host" | "device" | "derived" | "own" | "counter" | "bookkeeping";
 
 export interface Track {
   section: number;

@@ -112,7 +112,7 @@ export class Gutter {
     // The end of a label tells threads apart: it is kept when the label is cut.
     const [, head, tail] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?$/s.exec(text)!;
     const triangle = section || track!.lanes > 1;
-    const hint = track === null ? text : `${this.sections[band.section]!.title}\n${track.hint}\n${track.count.toLocaleString("en-US")} events`;
+    const hint = track === null ? text : `${this.sections[band.section]!.title}\n${track.hint}\n${track.count.toLocaleString("en-US")} ${track.kind === "counter" ? "changes" : "events"}`;
     const button = h(
       "button",
       { type: "button", class: "tl-name", "data-action": "toggle", title: hint, tabindex: section ? 0 : -1 },

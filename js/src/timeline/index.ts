@@ -1,17 +1,24 @@
 /** The trace timeline's item. */
 
 import type { Context, Mounted, TimelineItem } from "../types";
+import { decodeCounters } from "./counters";
 import { decodeEvents, decodeNames, decodeTracks } from "./data";
 import { Timeline } from "./timeline";
 
 export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: Context): Promise<Mounted> {
   // Its code is unpacked while the tables are; a failure shows where it is waited for.
   ctx.bokeh().catch(() => {});
-  const [events, trackTable, nameTable] = await Promise.all([ctx.table(item.events), ctx.table(item.tracks), ctx.table(item.names)]);
+  const [events, trackTable, nameTable, counterTable] = await Promise.all([
+    ctx.table(item.events),
+    ctx.table(item.tracks),
+    ctx.table(item.names),
+    item.counters === undefined ? null : ctx.table(item.counters.table),
+  ]);
   const tracks = decodeTracks(trackTable);
   const names = decodeNames(nameTable);
-  const shown = decodeEvents(events, tracks.filter((track) => !track.hidden));
-  const timeline = new Timeline(host, item, ctx, tracks, names, shown);
+  const shown = decodeEvents(events, tracks.filter((track) => !track.hidden && track.kind !== "counter"));
+  const counters = counterTable === null ? new Map() : decodeCounters(counterTable, item.counters!, tracks);
+  const timeline = new Timeline(host, item, ctx, tracks, names, shown, counters);
   await timeline.start();
   return timeline;
 }

@@ -6,6 +6,7 @@ export const HEADER_PX = 22;
 export const LANE_PX = 17;
 /** A folded track: all of its lanes, pressed flat. */
 export const FOLDED_PX = 14;
+const COUNTER_PX = 30;
 const ABOVE_PX = 3;
 const BELOW_PX = 4;
 
@@ -56,7 +57,7 @@ export interface Layout {
 }
 
 export function layOut(state: LayoutState): Layout {
-  const shown = state.tracks.flatMap((track, index) => (state.isShown(index) && state.storeOf(track) !== null ? [index] : []));
+  const shown = state.tracks.flatMap((track, index) => (state.isShown(index) && (track.kind === "counter" || state.storeOf(track) !== null) ? [index] : []));
   let top = 0;
   const add = (bands: Band[], index: number, pinned: boolean) => {
     const band = trackBand(state, index, top, pinned);
@@ -84,6 +85,7 @@ export function layOut(state: LayoutState): Layout {
 
 function trackBand(state: LayoutState, index: number, top: number, pinned: boolean): Band {
   const track = state.tracks[index]!;
+  if (track.kind === "counter") return { kind: "track", section: track.section, track: index, top, height: COUNTER_PX, collapsed: false, pinned, boxes: [] };
   const store = state.storeOf(track)!;
   const collapsed = state.isCollapsed(track.section, index);
   const inner = collapsed ? FOLDED_PX : track.lanes * LANE_PX;
@@ -98,6 +100,7 @@ function trackBand(state: LayoutState, index: number, top: number, pinned: boole
 
 /** The outermost events of each track, one thin line a track: what a folded section still shows. */
 function strips(state: LayoutState, members: number[], top: number, height: number): LaneBox[] {
+  members = members.filter((index) => state.tracks[index]!.kind !== "counter");
   const each = height / members.length;
   return members.map((index, i) => {
     const track = state.tracks[index]!;

@@ -1,5 +1,6 @@
 /** From the events in the window to what is drawn: boxes with their colours, and the names in them. */
 
+import { columnsOf, type Counter } from "./counters";
 import type { Names } from "./data";
 import type { Labels } from "./labels";
 import { bandsBetween, onScreen, type Band, type LaneBox, type Layout } from "./layout";
@@ -25,6 +26,7 @@ const THEMES: { light: Theme; dark: Theme } = {
   light: { paper: [255, 255, 255], header: [238, 241, 244], line: [228, 231, 235] },
   dark: { paper: [22, 25, 29], header: [35, 40, 46], line: [43, 49, 56] },
 };
+const COUNTER_COLOR: Rgb = [74, 134, 176];
 /** What a search or a selected name leaves of the others. */
 const DIMMED = 0.22;
 
@@ -65,6 +67,7 @@ export class Scene {
   constructor(
     private readonly names: Names,
     private readonly labels: Labels,
+    private readonly counters: ReadonlyMap<number, Counter> = new Map(),
   ) {
     const known = new Map<string, number>();
     this.look = Uint16Array.from(names.color, (color) => {
@@ -125,9 +128,9 @@ export class Scene {
     this.detail.draw(boxes, window, this.look, marks, this.drawn);
     const { singles, bars, total, alone } = this.drawn;
 
-    const back = this.background(scrolled, view);
+    const back = [...this.background(scrolled, view), ...this.areas(scrolled, view)];
     // Those pinned cover what scrolls away below them.
-    const cover = pinnedHeight > 0 ? [[0, pinnedHeight, this.theme.paper] as const, ...this.background(pinned, view)] : [];
+    const cover = pinnedHeight > 0 ? [[0, pinnedHeight, this.theme.paper] as const, ...this.background(pinned, view), ...this.areas(pinned, view)] : [];
     const count = back.length + cover.length + singles.n + bars.n;
     const left = new Float32Array(count);
     const right = new Float32Array(count);
@@ -135,9 +138,10 @@ export class Scene {
     const bottom = new Float32Array(count);
     const color = new Uint8Array(count * 4);
     let n = 0;
-    const fill = (areas: readonly (readonly [number, number, Rgb])[]) => {
-      for (const [y0, y1, rgb] of areas) {
-        right[n] = view.width;
+    const fill = (areas: readonly (readonly [number, number, Rgb, number?, number?])[]) => {
+      for (const [y0, y1, rgb, x0 = 0, x1 = view.width] of areas) {
+        left[n] = x0;
+        right[n] = x1;
         top[n] = y0;
         bottom[n] = y1;
         color.set([...rgb, 255], n * 4);
@@ -202,6 +206,25 @@ export class Scene {
       const y = onScreen(band, view.scroll);
       if (band.kind === "section") return [[y, y + band.height - 1, header]];
       return [[y + band.height - 1, y + band.height, line]];
+    });
+  }
+
+  /** Counters: up to the least of each pixel in full, from there to the most in a lighter shade. */
+  private areas(bands: Band[], view: View): [number, number, Rgb, number, number][] {
+    return bands.flatMap((band) => {
+      const counter = this.counters.get(band.track);
+      if (counter === undefined || counter.most <= 0) return [];
+      const bottom = onScreen(band, view.scroll) + band.height - 2;
+      const high = band.height - 6;
+      const tall = (value: number) => (value > 0 ? Math.max(1, Math.round((value / counter.most) * high)) : 0);
+      const [full, light] = [mix(COUNTER_COLOR, this.theme.paper, 0.8), mix(COUNTER_COLOR, this.theme.paper, 0.4)];
+      return columnsOf(counter, view.start, view.perPx, view.width).flatMap(({ left, right, least, most }) => {
+        const [low, top] = [bottom - tall(least), bottom - tall(most)];
+        const parts: [number, number, Rgb, number, number][] = [];
+        if (low < bottom) parts.push([low, bottom, full, left, right]);
+        if (top < low) parts.push([top, low, light, left, right]);
+        return parts;
+      });
     });
   }
 

@@ -3,6 +3,7 @@
 import { errorMessage, h, uniqueId } from "../dom";
 import { FONT, PALETTES } from "../figure_json";
 import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types";
+import { formatCount, valueAt, type Counter } from "./counters";
 import { decodeEvents, type Names, type Store, type Track } from "./data";
 import { Details, type Field } from "./details";
 import { Gutter } from "./gutter";
@@ -99,12 +100,13 @@ export class Timeline implements Mounted {
     private readonly tracks: readonly Track[],
     private readonly names: Names,
     events: Store,
+    private readonly counters: ReadonlyMap<number, Counter> = new Map(),
   ) {
     this.unit = item.unit_ps;
     this.stores.set(false, events);
     item.sections.forEach((section, index) => section.collapsed && this.folded.add(`${index}:-1`));
     this.viewport = new Viewport(item.span_ps / this.unit);
-    this.scene = new Scene(names, new Labels(`11px ${FONT}`));
+    this.scene = new Scene(names, new Labels(`11px ${FONT}`), counters);
 
     ctx.signal.addEventListener("abort", () => this.controller.abort(), { signal: this.controller.signal });
     const { signal } = this.controller;
@@ -247,6 +249,7 @@ export class Timeline implements Mounted {
   }
 
   private storeOf(track: Track): Store | null {
+    if (track.kind === "counter") return null;
     return this.stores.get(track.hidden) ?? null;
   }
 
@@ -750,15 +753,36 @@ export class Timeline implements Mounted {
     const same = spot !== null && this.hover !== null && spot.event === this.hover.event && spot.store === this.hover.store;
     this.hover = spot;
     this.overlay.showHover(spot === null ? null : this.rectOf(spot));
-    this.tip.hidden = spot === null;
-    if (spot === null || this.pointer === null) return;
-    if (!same) this.fillTip(spot);
+    const counted = spot === null && this.pointer !== null ? this.countAt(this.pointer.x, this.pointer.y) : null;
+    this.tip.hidden = spot === null && counted === null;
+    if (this.tip.hidden || this.pointer === null) return;
+    if (counted !== null) this.tip.replaceChildren(...counted);
+    else if (spot !== null && !(same && this.tipOf === spot.event)) this.fillTip(spot);
+    this.tipOf = spot?.event ?? -1;
     const { clientX, clientY } = this.pointer;
     const { offsetWidth, offsetHeight } = this.tip;
     const x = clientX + 14 + offsetWidth > innerWidth ? Math.max(2, clientX - 14 - offsetWidth) : clientX + 14;
     const y = clientY + 18 + offsetHeight > innerHeight ? Math.max(2, clientY - 12 - offsetHeight) : clientY + 18;
     this.tip.style.left = `${x}px`;
     this.tip.style.top = `${y}px`;
+  }
+
+  private tipOf = -1;
+
+  /** What the counter at the pointer says. */
+  private countAt(x: number, y: number): Node[] | null {
+    const pinned = y < this.layout.pinnedHeight;
+    const down = pinned ? y : y + this.scroll;
+    const band = this.shown?.bands.find((each) => each.pinned === pinned && down >= each.top && down < each.top + each.height);
+    const counter = band === undefined ? undefined : this.counters.get(band.track);
+    if (band === undefined || counter === undefined) return null;
+    const time = this.timeAt(x);
+    const value = valueAt(counter, time);
+    return [
+      h("b", {}, value === null ? "not known yet" : formatCount(value, counter.unit)),
+      h("div", {}, this.tracks[band.track]!.hint),
+      h("div", { class: "tl-time" }, `at ${formatTime(Math.round(time) * this.unit, this.unit)} · at most ${formatCount(counter.most, counter.unit)}`),
+    ];
   }
 
   private fillTip(spot: Spot): void {

@@ -65,6 +65,20 @@ def _demand(fulfilled: np.ndarray[Any, np.dtype[np.bool_]], complaint: str) -> N
         raise ValueError(msg)
 
 
+def with_section(data: Timeline, title: str, tracks: pd.DataFrame) -> Timeline:
+    """Return the timeline with one more section, below the steps and above all else; its events must be added yet."""
+    section = int((data.tracks["kind"] == "steps").any())
+    later = data.tracks["section"] >= section
+    moved = data.tracks.assign(section=data.tracks["section"] + later)
+    return replace(
+        data,
+        sections=[*data.sections[:section], Section(title), *data.sections[section:]],
+        tracks=pd.concat(
+            [moved[~later], tracks.assign(section=section)[moved.columns], moved[later]], ignore_index=True
+        ),
+    )
+
+
 def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline:
     """Return the timeline with a section of the user's tracks, below the steps and above all else.
 
@@ -76,7 +90,6 @@ def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline
         Events by the track's name, each from `checked_track`.
     """
     tracks, events, names = [], [data.events], [data.names]
-    section = int((data.tracks["kind"] == "steps").any())
     first, first_name, span_ps = len(data.events), len(data.names), data.span_ps
     for label, frame in own.items():
         if frame.empty:
@@ -96,7 +109,7 @@ def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline
         names.append(pd.DataFrame({"name": distinct, "short": distinct, "type": "", "op": "", "role": "other"}))
         tracks.append(
             {
-                "section": section, "label": label, "hint": label, "kind": "own", "hidden": False, "first": first,
+                "label": label, "hint": label, "kind": "own", "hidden": False, "first": first,
                 "count": len(frame), "lanes": int(lane.max()) + 1,
                 "busy_ps": int(union_ps(line.astype(np.int64), start, start + duration, 1)[0]),
             }
@@ -106,12 +119,8 @@ def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline
         span_ps = max(span_ps, int((start + duration).max()))
     if not tracks:
         return data
-    later = data.tracks["section"] >= section
-    moved = data.tracks.assign(section=data.tracks["section"] + later)
     return replace(
-        data,
-        sections=[*data.sections[:section], Section(SECTION), *data.sections[section:]],
-        tracks=pd.concat([moved[~later], pd.DataFrame(tracks), moved[later]], ignore_index=True),
+        with_section(data, SECTION, pd.DataFrame(tracks)),
         events=pd.concat(events, ignore_index=True).astype(data.events.dtypes.to_dict()),
         names=pd.concat(names, ignore_index=True),
         span_ps=span_ps,

@@ -20,6 +20,7 @@ from .nesting import disjoint_times
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .counters import CounterTrack
     from .events import Trace
 
 # Lines of a device from the top: what the user wrote first, then what the compiler made of it, then what ran.
@@ -82,6 +83,8 @@ class Timeline:
         From 0 to the last end.
     empty_planes : list of str
         Planes with nothing to draw.
+    counters : list of CounterTrack
+        One for each track of the kind ``counter``, in their order; see `analysis.counters`.
     """
 
     sections: list[Section]
@@ -91,6 +94,7 @@ class Timeline:
     names: pd.DataFrame
     span_ps: int
     empty_planes: list[str] = field(default_factory=list)
+    counters: list[CounterTrack] = field(default_factory=list)
 
 
 def timeline(

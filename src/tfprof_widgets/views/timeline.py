@@ -20,10 +20,11 @@ from .packing import byte_columns, n_bytes_of
 from .timeline_stats import add_stats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from ..analysis.counters import CounterTrack
     from ..analysis.details import StatColumn
     from ..analysis.timeline import Timeline
 
@@ -87,6 +88,13 @@ def timeline_tab(
         "empty_planes": data.empty_planes,
         "alt": describe(data),
     }
+    if data.counters:
+        payload.add_table(f"{prefix}_counters", pack_counters(data.counters, unit_ps))
+        item["counters"] = {
+            "table": f"{prefix}_counters",
+            "units": [counter.unit for counter in data.counters],
+            "scales": [_scale(counter) for counter in data.counters],
+        }
     if stats is not None:
         item["stats"] = add_stats(payload, *stats, first_row(data), len(data.events) + len(data.hidden), prefix)
     return spec.tab("trace", "Trace", [item])
@@ -156,6 +164,17 @@ def pack_events(events: pd.DataFrame, first: NDArray[np.int64], unit_ps: int) ->
     columns |= byte_columns("name", events["name"].to_numpy())
     columns |= byte_columns("lane", lane)
     return pd.DataFrame(columns)
+
+
+def _scale(counter: CounterTrack) -> int:
+    return max(1, int(np.gcd.reduce(counter.value)))
+
+
+def pack_counters(counters: Sequence[CounterTrack], unit_ps: int) -> pd.DataFrame:
+    """Return a row a change, counter after counter: ``time{n}`` (gap to the one before, in ticks), ``value{n}`` (by its scale)."""
+    gaps = [np.diff(counter.time_ps // unit_ps, prepend=0) for counter in counters]
+    values = [counter.value // _scale(counter) for counter in counters]
+    return pd.DataFrame(byte_columns("time", np.concatenate(gaps)) | byte_columns("value", np.concatenate(values)))
 
 
 def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:
