@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -70,8 +70,8 @@ def memory(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
     """
     named = trace.named(ALLOCATION, DEALLOCATION)
     named = named[trace.line_is_host[trace.line[named]]]
+    named = named[np.argsort(trace.start_ps[named], kind="stable")]
     is_allocation = trace.meta_matches(ALLOCATION.__eq__)[trace.meta[named]]
-    by_time = np.argsort(trace.start_ps[named], kind="stable")
     rows = _Rows(trace, named)
     allocator = rows.categorical("allocator_name", _allocator_name)
     unnamed = allocator.codes == allocator.categories.get_loc("") if "" in allocator.categories else False
@@ -80,7 +80,15 @@ def memory(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
 
     stack = rows.size("bytes_reserved")
     heap = rows.size("bytes_allocated")
-    table = pd.DataFrame(
+    address = rows.ints("addr")
+    texts = {
+        "op_name": rows.categorical("tf_op", _known),
+        "region_type": rows.categorical("region_type", _known),
+        "data_type": _data_types(rows.ints("data_type")),
+        "shape": rows.categorical("shape", _known),
+    }
+    _inherit(texts, is_allocation, _next_of_block(allocator.codes, address))
+    return pd.DataFrame(
         {
             "allocator": allocator,
             "time_ms": trace.start_ps[named] / 1e9,
@@ -90,20 +98,15 @@ def memory(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
             "in_use_bytes": stack + heap,
             "peak_bytes": rows.size("peak_bytes_in_use"),
             "fragmentation": rows.floats("fragmentation"),
-            "op_name": rows.categorical("tf_op", _known),
-            "region_type": rows.categorical("region_type", _known),
-            "data_type": _data_types(rows.ints("data_type")),
-            "shape": rows.categorical("shape", _known),
+            **texts,
             "step": _steps(step, named),
             "stack_bytes": stack,
             "heap_bytes": heap,
             "free_bytes": rows.size("bytes_available"),
-            "address": rows.ints("addr"),
+            "address": address,
         },
         columns=list(MEMORY_COLUMNS),
     )
-    table = table.iloc[by_time].reset_index(drop=True)
-    return _inherit(table)
 
 
 def memory_summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -171,7 +174,8 @@ def memory_peak(table: pd.DataFrame) -> pd.DataFrame:
     moment = peak[rank[allocator]]  # of each row's allocator
     row = np.arange(len(table))
     is_allocation = (table["kind"].cat.codes == 0).to_numpy()
-    live = is_allocation & (row <= moment) & (_next_of_block(table) > moment)
+    following = _next_of_block(allocator, table["address"].to_numpy())
+    live = is_allocation & (row <= moment) & (following > moment)
 
     # Equal blocks become neighbours, then one row each.
     texts = {name: table[name].cat for name in _PEAK_TEXTS}
@@ -202,7 +206,9 @@ def memory_peak(table: pd.DataFrame) -> pd.DataFrame:
     order = np.lexsort(
         (rows["shape"].astype(str), rows["op_name"].astype(str), -rows["bytes"], -rows["total_bytes"], rows["rank"])
     )
-    return pd.DataFrame({name: rows[name][order] for name in PEAK_COLUMNS}).astype(_PEAK_TYPES)
+    return pd.DataFrame(
+        {name: pd.Series(rows[name][order], dtype=_PEAK_TYPES.get(name), copy=False) for name in PEAK_COLUMNS}
+    )
 
 
 class _Rows:
@@ -210,7 +216,8 @@ class _Rows:
 
     def __init__(self, trace: Trace, event: NDArray[np.int64]) -> None:
         self._trace = trace
-        self._event = event  # ascending
+        self._row = np.argsort(event)
+        self._event = event[self._row]
 
     def __len__(self) -> int:
         return len(self._event)
@@ -220,7 +227,7 @@ class _Rows:
             return np.empty(0, np.int64), np.zeros(len(owner), bool)
         row = np.minimum(np.searchsorted(self._event, owner), len(self._event) - 1)
         found = self._event[row] == owner
-        return row[found], found
+        return self._row[row[found]], found
 
     def ints(self, stat: str, missing: int = 0) -> NDArray[np.int64]:
         owner, value = self._trace.ints(stat)
@@ -298,30 +305,27 @@ def _steps(step: NDArray[np.int64] | None, event: NDArray[np.int64]) -> pd.array
     return pd.arrays.IntegerArray(np.maximum(value, 0).astype(np.int64), value < 0)
 
 
-def _next_of_block(table: pd.DataFrame) -> NDArray[np.int64]:
-    """Row of the next event of the same allocator and address; the number of rows if there is none."""
-    code = table["allocator"].cat.codes.to_numpy()
-    address = table["address"].to_numpy()
-    order = np.lexsort((address, code))  # stable: rows of one address stay in time order
-    same = (code[order][1:] == code[order][:-1]) & (address[order][1:] == address[order][:-1])
-    following = np.full(len(table), len(table), np.int64)
+def _next_of_block(allocator: NDArray[np.integer[Any]], address: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Row of the next event of the same allocator (code) and address; the number of rows if there is none."""
+    n = len(address)
+    order = np.lexsort((address, allocator))  # stable: rows of one address stay in time order
+    allocator, address = allocator[order], address[order]
+    same = (allocator[1:] == allocator[:-1]) & (address[1:] == address[:-1])
+    following = np.full(n, n, np.int64)
     following[order[:-1][same]] = order[1:][same]
     return following
 
 
-def _inherit(table: pd.DataFrame) -> pd.DataFrame:
+def _inherit(texts: dict[str, pd.Categorical], is_allocation: NDArray[np.bool_], following: NDArray[np.int64]) -> None:
     """Give each deallocation the op, region, type and shape of the allocation that it ends."""
-    following = _next_of_block(table)
-    is_allocation = (table["kind"] == "allocation").to_numpy()
-    source = np.flatnonzero(is_allocation & (following < len(table)))
+    source = np.flatnonzero(is_allocation & (following < len(following)))
     target = following[source]
     ends = ~is_allocation[target]
     source, target = source[ends], target[ends]
-    for column in _PEAK_TEXTS:
-        codes = table[column].cat.codes.to_numpy().copy()
+    for name, text in texts.items():
+        codes = text.codes.copy()
         codes[target] = codes[source]
-        table[column] = pd.Categorical.from_codes(codes, categories=table[column].cat.categories)
-    return table
+        texts[name] = pd.Categorical.from_codes(codes, dtype=text.dtype)
 
 
 def _peak_rows(table: pd.DataFrame) -> NDArray[np.int64]:

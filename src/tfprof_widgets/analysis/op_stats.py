@@ -88,9 +88,8 @@ def without_idle(ops: pd.DataFrame) -> pd.DataFrame:
     DataFrame
         A copy without the rows of type IDLE, its index kept.
     """
-    kept = ops[ops["type"] != IDLE].copy()
-    _put_percents(kept)
-    return kept
+    kept = ops[ops["type"] != IDLE]
+    return kept.assign(**_percents(kept["host_or_device"].to_numpy(object), kept["self_time_us"].to_numpy(float)))
 
 
 # ---- host ----------------------------------------------------------------------------------------------------
@@ -517,28 +516,30 @@ def _finish(rows: _Rows, traces: list[Trace]) -> pd.DataFrame:
             "avg_time_us": np.where(times > 0, total / once, 0) / 1e6,
             "self_time_us": own / 1e6,
             "avg_self_time_us": np.where(times > 0, own / once, 0) / 1e6,
-            **dict.fromkeys(_PERCENTS, 0.0),
+            **_percents(np.array(rows.side, object), own / 1e6),
             "execution_mode": np.where(rows.is_eager, EAGER, FUNCTION),
         },
         columns=list(_COLUMNS),
     )
-    _put_percents(table)
     _put_rates(table, rows, traces)
     return table
 
 
-def _put_percents(table: pd.DataFrame) -> None:
-    for side, prefix in ((DEVICE, "device"), (HOST, "host")):
-        mine = (table["host_or_device"] == side).to_numpy()
-        own = np.where(mine, table["self_time_us"].to_numpy(float), 0.0)
+def _percents(side: NDArray[np.object_], self_time: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """The columns `_PERCENTS`."""
+    columns = {}
+    for name, prefix in ((DEVICE, "device"), (HOST, "host")):
+        mine = side == name
+        own = np.where(mine, self_time, 0.0)
         total = own.sum()
-        share = 100 * own / total if total > 0 else np.zeros(len(table))
-        table[f"{prefix}_self_time_pct"] = share
+        share = 100 * own / total if total > 0 else np.zeros(len(own))
         # Cumulative in the order of self time, whatever the order of the rows.
         by_time = np.argsort(-own, kind="stable")
-        cumulative = np.empty(len(table))
+        cumulative = np.empty(len(own))
         cumulative[by_time] = np.minimum(np.cumsum(share[by_time]), 100.0)
-        table[f"{prefix}_cumulative_pct"] = np.where(mine, cumulative, 0.0)
+        columns[f"{prefix}_self_time_pct"] = share
+        columns[f"{prefix}_cumulative_pct"] = np.where(mine, cumulative, 0.0)
+    return columns
 
 
 def _put_rates(table: pd.DataFrame, rows: _Rows, traces: list[Trace]) -> None:

@@ -93,6 +93,8 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
         Empty tables if no device has events.
     """
     devices = device_events(trace) if devices is None else devices
+    if not len(devices):
+        return _nothing()
     start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
     is_half = _is_half(trace, devices)
     is_compute = ~np.isin(devices.kind, _NOT_COMPUTE)
