@@ -164,6 +164,13 @@ export interface TimelineItem {
   alt?: string;
   stats?: TimelineStats;
   counters?: TimelineCounters;
+  flows?: TimelineFlows;
+}
+
+/** A table of what leads to what: of each kind first the sources, then the targets. */
+export interface TimelineFlows {
+  table: string;
+  parts: { kind: string; sources: number; targets: number }[];
 }
 
 /** A table of numbers over time, and the unit and scale of those of each track of the kind `counter`. */

@@ -18,6 +18,7 @@ from .analysis.advice import Finding, Run, advice
 from .analysis.counters import counters, with_counters
 from .analysis.details import stat_columns
 from .analysis.events import Trace, events_table
+from .analysis.flows import flows
 from .analysis.input_pipeline import InputPipeline, input_pipeline
 from .analysis.kernels import kernels
 from .analysis.memory import memory, memory_peak, memory_summary
@@ -422,7 +423,7 @@ class Report:
         from .views.timeline import timeline_tab
 
         tabs = [
-            timeline_tab(payload, data, self._colors, f"timeline_{index}", stat_columns(host.trace))
+            timeline_tab(payload, data, self._colors, f"timeline_{index}", stat_columns(host.trace), flows(host.trace))
             for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True))
         ]
         if len(tabs) == 1:

@@ -683,6 +683,45 @@ def test_a_counter_is_an_area_and_says_its_value(browser) -> None:
     page.context.close()
 
 
+def test_arrows_show_what_led_to_what(browser) -> None:
+    space = small()
+    host = space.plane("/host:CPU")
+    host.line("launcher", id=50).event("FunctionRun", 4_000, 100, _pt=2, _p=11)
+    for thread, start in ((51, 4_300), (52, 4_500)):
+        host.line(f"runner/{thread}", id=thread).event("ExecutorState::Process", start, 100, _ct=2, _c=11)
+    report = Report([xspace.read(space.bytes())])
+    page, problems = open_page(browser, report_page(report.payload, "", "report"))
+    page.get_by_role("tab", name="Trace").click()
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    viewer = Viewer(page, report.timelines[0], report.hosts[0].trace, problems)
+    page.evaluate("() => document.querySelector('.tl-gutter input').focus()")
+    page.keyboard.type("launcher|runner")
+    viewer.show(3.5, 5)
+    assert page.locator(".tl-arrows path").count() == 0
+    page.mouse.click(*viewer.point(4_050_000, viewer.lane_y("launcher")))
+    page.wait_for_function("() => document.querySelectorAll('.tl-arrows path.tl-strong').length === 2")
+    # From the end of the one to the beginnings of the others.
+    edge = viewer.over["x"]
+    for path, start in zip(page.locator(".tl-arrows path").all(), (4_300_000, 4_500_000), strict=True):
+        drawn = path.get_attribute("d")
+        assert float(drawn[1:].split()[0]) == pytest.approx(viewer.point(4_100_000, 0)[0] - edge, abs=1)
+        assert float(drawn.split("L")[1].split()[0]) == pytest.approx(viewer.point(start, 0)[0] - edge, abs=1)
+    page.get_by_role("button", name="Led to: ExecutorState::Process and 1 more").click()
+    viewer.settle()
+    assert page.locator(".tl-details h5").text_content() == "ExecutorState::Process"
+    page.get_by_role("button", name="Caused by: FunctionRun").wait_for()
+    page.wait_for_function("() => document.querySelectorAll('.tl-arrows path').length === 1")
+    page.keyboard.press("Escape")
+    # All of them on demand, with their number.
+    page.get_by_label("Arrows").check()
+    page.wait_for_function("() => document.querySelectorAll('.tl-arrows path:not(.tl-strong)').length === 2")
+    assert "2 of 2 arrows" in page.locator(".tl-foot").inner_text()
+    page.get_by_label("Arrows").uncheck()
+    page.wait_for_function("() => document.querySelectorAll('.tl-arrows path').length === 0")
+    assert problems == []
+    page.context.close()
+
+
 def test_search_by_keys(viewer: Viewer) -> None:
     viewer.show(0, 2)
     viewer.page.locator(".tfprof-tl").focus()

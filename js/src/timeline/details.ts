@@ -41,6 +41,10 @@ export class Details {
     this.element.firstElementChild?.append(h("div", { class: "tl-stats" }, title, this.list(stats), note === "" ? null : h("p", {}, note)));
   }
 
+  addAction(action: Action): void {
+    this.element.querySelector(".tl-actions")?.append(this.actions([action]).firstElementChild!);
+  }
+
   private list(fields: readonly Field[]): HTMLElement {
     const list = h("dl", {});
     for (const { label, value, meaning, hint } of fields) {
@@ -68,7 +72,11 @@ export class Details {
     const row = h("div", { class: "tl-actions" });
     for (const action of actions) {
       const button = h("button", { type: "button", title: action.hint }, action.label);
-      button.addEventListener("click", action.run);
+      button.addEventListener("click", () => {
+        action.run();
+        // Gone with what it was about: the keys are still meant for the timeline.
+        if (!button.isConnected || this.element.hidden) this.element.closest<HTMLElement>(".tfprof-tl")?.focus({ preventScroll: true });
+      });
       row.append(button);
     }
     return row;

@@ -9,6 +9,8 @@ export interface Rect {
   bottom: number;
 }
 
+const SVG = "http://www.w3.org/2000/svg";
+
 export interface MarkedRange {
   left: number;
   right: number;
@@ -22,8 +24,11 @@ export class Overlay {
   private readonly drag = h("div", { class: "tl-drag", hidden: true });
   private readonly ranges = h("div", {});
 
+  private readonly arrows = document.createElementNS(SVG, "svg");
+
   constructor() {
-    this.element.append(this.ranges, this.hover, this.selected, this.drag);
+    this.arrows.setAttribute("class", "tl-arrows");
+    this.element.append(this.ranges, this.arrows as unknown as HTMLElement, this.hover, this.selected, this.drag);
   }
 
   private put(element: HTMLElement, rect: Rect | null): void {
@@ -34,6 +39,19 @@ export class Overlay {
     element.style.top = `${rect.top}px`;
     element.style.width = `${Math.max(0, rect.right - rect.left)}px`;
     element.style.height = `${Math.max(0, rect.bottom - rect.top)}px`;
+  }
+
+  /** Arrows from left to right, of those marked more strongly. */
+  showArrows(arrows: readonly { x0: number; y0: number; x1: number; y1: number; strong: boolean }[]): void {
+    const paths = arrows.map(({ x0, y0, x1, y1, strong }) => {
+      const path = document.createElementNS(SVG, "path");
+      const bend = Math.min(80, Math.max(14, Math.abs(x1 - x0) / 2));
+      const tip = `M${x1 - 5} ${y1 - 3}L${x1} ${y1}L${x1 - 5} ${y1 + 3}`;
+      path.setAttribute("d", `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}${tip}`);
+      if (strong) path.setAttribute("class", "tl-strong");
+      return path;
+    });
+    if (paths.length > 0 || this.arrows.childElementCount > 0) this.arrows.replaceChildren(...paths);
   }
 
   showHover(rect: Rect | null): void {

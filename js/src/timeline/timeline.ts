@@ -6,6 +6,7 @@ import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types
 import { formatCount, valueAt, type Counter } from "./counters";
 import { decodeEvents, type Names, type Store, type Track } from "./data";
 import { Details, type Field } from "./details";
+import { Flows, type Arrow } from "./flows";
 import { Gutter } from "./gutter";
 import { listenToKeys, listenToPointer } from "./interact";
 import { Labels } from "./labels";
@@ -40,6 +41,7 @@ interface Range {
 const REACH_PX = 3;
 const SNAP_PX = 7;
 const READABLE_PX = 24;
+const MOST_ARROWS = 300;
 const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 460;
@@ -91,6 +93,11 @@ export class Timeline implements Mounted {
   private pointer: { x: number; y: number; clientX: number; clientY: number } | null = null;
   private showHidden = false;
   private stats: Promise<Stats> | null = null;
+  private flows: Flows | null = null;
+  private arrowsOfAll = false;
+  /** Event of each row of the table of what is not hidden. */
+  private eventOfRow: Uint32Array | null = null;
+  private arrowWords = "";
   private summaryOf: { start: number; end: number; top: number; bottom: number } | null = null;
 
   constructor(
@@ -111,7 +118,7 @@ export class Timeline implements Mounted {
     ctx.signal.addEventListener("abort", () => this.controller.abort(), { signal: this.controller.signal });
     const { signal } = this.controller;
     const summary = uniqueId("timeline");
-    this.toolbar = new Toolbar(this, item.hidden_count ?? 0, signal);
+    this.toolbar = new Toolbar(this, item.hidden_count ?? 0, item.flows !== undefined, signal);
     this.gutter = new Gutter(item.sections, tracks, {
       toggle: (section, track) => this.toggle(section, track),
       pin: (track) => this.pin(track),
@@ -561,7 +568,9 @@ export class Timeline implements Mounted {
   private async showStats(place: Place): Promise<void> {
     const { stats } = this.item;
     const track = this.tracks[this.trackOf(place.store, place.lane)]!;
-    if (stats === undefined || !isOwn(track)) return;
+    if (!isOwn(track)) return;
+    if (this.item.flows !== undefined && !track.hidden) void this.showFlows(place);
+    if (stats === undefined) return;
     this.stats ??= Stats.load(stats, this.ctx);
     const unpacked = await this.stats;
     if (this.selected !== place) return;
@@ -572,6 +581,104 @@ export class Timeline implements Mounted {
         ? `${count(stats.count)} of the ${count(stats.total)} stats of all events are in this report; the others (${stats.left_out.join(", ")}) stay with Python.`
         : "";
     this.details.addStats(found.map(({ name, ...field }) => ({ ...field, hint: name })), note);
+  }
+
+  // ---- arrows -----------------------------------------------------------------------------------------------------
+
+  private async loadFlows(): Promise<Flows> {
+    const item = this.item.flows!;
+    const table = await this.ctx.table(item.table);
+    const { row } = this.stores.get(false)!;
+    if (this.eventOfRow === null) {
+      this.eventOfRow = new Uint32Array(row.length);
+      row.forEach((each, event) => (this.eventOfRow![each] = event));
+    }
+    return (this.flows ??= Flows.of(table, item));
+  }
+
+  /** Draws the arrows of the selected event, and offers to follow them. */
+  private async showFlows(place: Place): Promise<void> {
+    await this.loadFlows();
+    if (this.selected !== place) return;
+    const row = place.store.row[place.event]!;
+    const arrows = this.arrowsAt(place);
+    const ways = { "Led to": arrows.filter((arrow) => arrow.from === row).map((arrow) => arrow.to), "Caused by": arrows.filter((arrow) => arrow.to === row).map((arrow) => arrow.from) };
+    for (const [label, rows] of Object.entries(ways)) {
+      if (rows.length === 0) continue;
+      const other = this.placeOfRow(rows[0]!);
+      const name = this.names.name[other.store.name[other.event]!]!;
+      const text = rows.length === 1 ? `${label}: ${name}` : `${label}: ${name} and ${(rows.length - 1).toLocaleString("en-US")} more`;
+      this.details.addAction({ label: text, hint: "Go there", run: () => this.select(other, true) });
+    }
+    this.invalidate();
+  }
+
+  async setArrows(on: boolean): Promise<void> {
+    if (on) await this.loadFlows();
+    this.arrowsOfAll = on;
+    this.invalidate();
+  }
+
+  /** Ids are used again: what began earlier is not led to. */
+  private isForward({ from, to }: Arrow): boolean {
+    const { start } = this.stores.get(false)!;
+    return start[this.eventOfRow![from]!]! <= start[this.eventOfRow![to]!]!;
+  }
+
+  private arrowsAt({ store, event }: Place): Arrow[] {
+    return this.flows === null ? [] : this.flows.at(store.row[event]!).filter((arrow) => this.isForward(arrow));
+  }
+
+  private placeOfRow(row: number): Place {
+    const store = this.stores.get(false)!;
+    const event = this.eventOfRow![row]!;
+    let [low, high] = [0, store.laneFirst.length - 1];
+    while (low + 1 < high) {
+      const middle = (low + high) >>> 1;
+      if (store.laneFirst[middle]! <= event) low = middle;
+      else high = middle;
+    }
+    return { store, lane: low, event };
+  }
+
+  /** Arrows in view: those of the selected event, and all if they are asked for. */
+  private drawArrows(): void {
+    this.arrowWords = "";
+    if (this.flows === null || (this.selected === null && !this.arrowsOfAll)) return this.overlay.showArrows([]);
+    const store = this.stores.get(false)!;
+    const boxes = new Map<number, LaneBox>();
+    for (const band of [...this.layout.bands, ...this.layout.pinned]) for (const box of band.boxes) if (box.store === store) boxes.set(box.lane, box);
+    const drawn: { x0: number; y0: number; x1: number; y1: number; strong: boolean }[] = [];
+    const { pinnedHeight } = this.layout;
+    const height = (box: LaneBox) => {
+      const y = onScreen(box, this.scroll) + (box.bottom - box.top) / 2;
+      return box.pinned ? y : Math.max(pinnedHeight, y);
+    };
+    let count = 0;
+    const add = (arrow: Arrow, strong: boolean) => {
+      const [a, b] = [this.placeOfRow(arrow.from), this.placeOfRow(arrow.to)];
+      const [boxA, boxB] = [boxes.get(a.lane), boxes.get(b.lane)];
+      if (boxA === undefined || boxB === undefined) return;
+      const [y0, y1] = [height(boxA), height(boxB)];
+      // Both ends scrolled away to the same side: nothing of it is in view.
+      if ((y0 === pinnedHeight && y1 === pinnedHeight) || (y0 > this.height && y1 > this.height)) return;
+      if (count++ >= MOST_ARROWS) return;
+      const end = store.start[b.event]!;
+      const begin = Math.max(store.start[a.event]!, Math.min(store.end[a.event]!, end));
+      drawn.push({ x0: this.xOf(begin), y0, x1: this.xOf(end), y1, strong });
+    };
+    const chosen = this.selected?.store === store ? store.row[this.selected.event]! : -1;
+    if (this.selected?.store === store) for (const arrow of this.arrowsAt(this.selected)) add(arrow, true);
+    if (this.arrowsOfAll) {
+      const [low, high] = [this.viewport.start, this.viewport.end];
+      const inView = (row: number) => {
+        const event = this.eventOfRow![row]!;
+        return store.end[event]! >= low && store.start[event]! <= high;
+      };
+      for (const arrow of this.flows.between(inView)) if (this.isForward(arrow) && arrow.from !== chosen && arrow.to !== chosen) add(arrow, false);
+    }
+    if (count > 0) this.arrowWords = ` · ${drawn.length.toLocaleString("en-US")} of ${count.toLocaleString("en-US")} arrows`;
+    this.overlay.showArrows(drawn);
   }
 
   /** What a box on the timeline sums up to; pixels of the frame. */
@@ -886,6 +993,7 @@ export class Timeline implements Mounted {
     this.overlay.showRanges(
       this.ranges.map((range) => ({ left: this.xOf(range.start), right: this.xOf(range.end), label: formatDuration((range.end - range.start) * unit) })),
     );
+    this.drawArrows();
     if (this.summaryOf !== null) {
       const { start, end, top, bottom } = this.summaryOf;
       this.overlay.showDrag({ left: this.xOf(start), right: this.xOf(end), top: top - this.scroll, bottom: bottom - this.scroll });
@@ -895,7 +1003,8 @@ export class Timeline implements Mounted {
     const merged = shown.total - shown.alone;
     const words =
       `${formatDuration(room.width * perPx * unit)} in view · ` +
-      (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`);
+      (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`) +
+      this.arrowWords;
     if (words !== this.count.textContent) this.count.textContent = words;
     clearTimeout(this.settled);
     this.settled = setTimeout(() => {

@@ -39,6 +39,7 @@ export class Toolbar {
   constructor(
     timeline: Timeline,
     hiddenCount: number,
+    hasFlows: boolean,
     signal: AbortSignal,
   ) {
     const group = h("div", { class: "tl-group", role: "radiogroup", "aria-label": "Tool" });
@@ -59,7 +60,7 @@ export class Toolbar {
       button("+", "Zoom in (W)", () => timeline.zoomSmoothly(0.5)),
       button("−", "Zoom out (S)", () => timeline.zoomSmoothly(2)),
       button("Fit", "Fit the selection (F)", () => timeline.fit()),
-      button("All", "The whole trace (Z)", () => timeline.all()),
+      button("All", "All of the trace (Z)", () => timeline.all()),
     );
     const steps = h(
       "div",
@@ -74,8 +75,11 @@ export class Toolbar {
       hiddenCount === 0
         ? null
         : h("label", { class: "tl-switch", title: "ThreadpoolListener events: notes of the thread pools about themselves" }, this.hidden, `Thread-pool bookkeeping (${count} events)`);
+    const arrows = h("input", { type: "checkbox" });
+    arrows.addEventListener("change", () => void timeline.setArrows(arrows.checked), { signal });
+    const flows = hasFlows ? h("label", { class: "tl-switch", title: "Arrows of all events in view: launch to kernel, producer to consumer" }, arrows, "Arrows") : null;
     const keys = button("?", "Keys (?)", () => this.toggleHelp());
-    this.element = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Timeline tools" }, group, zoom, search, h("span", { class: "tl-space" }), fold, h("div", { class: "tl-group" }, keys));
+    this.element = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Timeline tools" }, group, zoom, search, h("span", { class: "tl-space" }), flows, fold, h("div", { class: "tl-group" }, keys));
     const list = h("dl", {});
     for (const [key, meaning] of KEYS) list.append(h("dt", {}, key), h("dd", {}, meaning));
     this.help = h("div", { class: "tl-help", role: "dialog", "aria-label": "Keys of the timeline", hidden: true }, h("b", {}, "Keys"), list);

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..analysis.counters import CounterTrack
     from ..analysis.details import StatColumn
+    from ..analysis.flows import Flow
     from ..analysis.timeline import Timeline
 
 #: Fills of what is no op: paler than an op's, so that the ops stand out, and readable under black on both themes.
@@ -48,6 +49,7 @@ def timeline_tab(
     colors: OpColors | None = None,
     prefix: str = "timeline",
     stats: tuple[list[StatColumn], dict[str, int]] | None = None,
+    flows: Sequence[Flow] = (),
 ) -> spec.Tab:
     """Return the Trace tab.
 
@@ -63,6 +65,8 @@ def timeline_tab(
         Of the names of the payload's tables.
     stats : list of StatColumn and dict, optional
         What the profiler noted with the events, and what of it is left out: from `analysis.details.stat_columns`.
+    flows : sequence of Flow
+        Arrows between events.
     """
     colors = colors or OpColors()
     unit_ps = _unit_ps(data)
@@ -95,6 +99,10 @@ def timeline_tab(
             "units": [counter.unit for counter in data.counters],
             "scales": [_scale(counter) for counter in data.counters],
         }
+    if flows:
+        payload.add_table(f"{prefix}_flows", pack_flows(flows, first_row(data)))
+        parts = [{"kind": flow.kind, "sources": len(flow.source), "targets": len(flow.target)} for flow in flows]
+        item["flows"] = {"table": f"{prefix}_flows", "parts": parts}
     if stats is not None:
         item["stats"] = add_stats(payload, *stats, first_row(data), len(data.events) + len(data.hidden), prefix)
     return spec.tab("trace", "Trace", [item])
@@ -175,6 +183,15 @@ def pack_counters(counters: Sequence[CounterTrack], unit_ps: int) -> pd.DataFram
     gaps = [np.diff(counter.time_ps // unit_ps, prepend=0) for counter in counters]
     values = [counter.value // _scale(counter) for counter in counters]
     return pd.DataFrame(byte_columns("time", np.concatenate(gaps)) | byte_columns("value", np.concatenate(values)))
+
+
+def pack_flows(flows: Sequence[Flow], first_row: int) -> pd.DataFrame:
+    """Return a row a source, then a row a target, of each flow: ``row{n}`` (gap to the one before), ``group{n}`` (zigzag of the change)."""
+    sides = [(e, g) for f in flows for e, g in ((f.source, f.source_group), (f.target, f.target_group))]
+    gaps = [np.diff(event, prepend=-first_row) for event, _ in sides]
+    changes = [np.diff(group, prepend=0) for _, group in sides]
+    zigzag = [np.where(change < 0, -2 * change - 1, 2 * change) for change in changes]
+    return pd.DataFrame(byte_columns("row", np.concatenate(gaps)) | byte_columns("group", np.concatenate(zigzag)))
 
 
 def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:
