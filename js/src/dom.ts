@@ -9,8 +9,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    element.setAttribute(name, value === true ? "" : String(value));
+    if (value === undefined || value === null || (value === false && !name.startsWith("aria-"))) continue;
+    element.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
   element.append(...children.filter((child): child is Node | string => child !== null && child !== undefined));
   return element;

@@ -202,6 +202,11 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   await new Promise<void>((resolve) => table.on("tableBuilt", resolve));
   // Whole rows only, whatever lines the titles took and whether there is a scroll bar.
   const holder = grid.querySelector<HTMLElement>(".tabulator-tableholder")!;
+  // Between grid and rows Tabulator has two elements where roles know one; the outer one takes the keys that scroll.
+  holder.setAttribute("role", "rowgroup");
+  holder.setAttribute("aria-label", "Rows");
+  holder.querySelector(".tabulator-table")?.setAttribute("role", "presentation");
+  grid.removeAttribute("aria-owns");
   const fit = () => {
     const around = grid.offsetHeight - holder.clientHeight;
     if (grid.clientWidth > 0 && holder.clientHeight !== bodyHeight) table.setHeight(around + bodyHeight);

@@ -1,0 +1,62 @@
+"""axe-core over every tool of a report, light and dark: no serious or critical violation."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+pytest.importorskip("playwright.sync_api")
+
+from generate import cpu_fit_capture, gpu_capture, pod_captures  # noqa: E402
+from generate.input_pipeline import input_pipeline_capture  # noqa: E402
+from tfprof_widgets.report import Report  # noqa: E402
+from tfprof_widgets.xspace import read  # noqa: E402
+
+AXE = Path(__file__).resolve().parents[2] / "js" / "node_modules" / "axe-core" / "axe.min.js"
+if not AXE.exists() and not os.environ.get("CI"):
+    pytest.skip("axe-core is not installed (npm ci in js/)", allow_module_level=True)
+
+CAPTURES = {
+    "cpu": lambda: [cpu_fit_capture(2, 12, slow_input_us=3_000)],
+    "gpu": lambda: [gpu_capture(2, 8, launch_us=60)],
+    "input": lambda: [input_pipeline_capture(12, map_us=5_000).space],
+    "hosts": lambda: pod_captures(hosts=6, devices=2, steps=10, slow_host=2),
+}
+# The page around the report is this test's, and what Bokeh draws on its canvas has the figure's text alternative beside it.
+RUN = """async () => {
+  const { violations } = await axe.run(document.querySelector(".tfprof-app"));
+  const place = (node) => `${node.target.join(" ")} | ${node.html.slice(0, 160)} | ${node.failureSummary}`;
+  return violations
+    .filter(({ impact }) => ["serious", "critical"].includes(impact))
+    .map(({ id, impact, nodes }) => `${id} (${impact}) in ${nodes.length} places: ${nodes.slice(0, 4).map(place).join(" ;; ")}`);
+}"""
+
+
+@pytest.fixture(scope="module", params=CAPTURES)
+def page_path(request, tmp_path_factory):
+    report = Report([read(space.bytes()) for space in CAPTURES[request.param]()])
+    return report.to_html(tmp_path_factory.mktemp(request.param) / "report.html")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_tool_has_a_serious_violation(browser, page_path, scheme):
+    # A policy against scripts from elsewhere would keep axe out too.
+    context = browser.new_context(viewport={"width": 1300, "height": 1000}, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    page.goto(page_path.as_uri())
+    page.add_script_tag(path=str(AXE))
+    found = {}
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        page.locator(".tfprof-panel:visible > *").first.wait_for()
+        page.evaluate("document.querySelectorAll('.tfprof-app details').forEach((each) => void (each.open = true))")
+        page.wait_for_timeout(700)
+        if violations := page.evaluate(RUN):
+            found[tab.inner_text()] = violations
+    assert page.locator(".tfprof-app").get_attribute("data-tfprof-theme") == scheme
+    context.close()
+    assert found == {}
