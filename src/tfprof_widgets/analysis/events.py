@@ -185,7 +185,7 @@ class Trace:
         host = np.flatnonzero(self.line_is_host)
         if not len(host):
             return -1
-        events = np.bincount(self.line, minlength=len(self.space.line_plane))
+        events = np.diff(self.line_first_event)
         calls = np.zeros(len(events), np.int64)
         for stat in ("tf_function_call", "step_num", "is_func", "eager_op"):
             owners = self.owners(stat)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COLUMNS = {
+COLUMNS: dict[str, Any] = {
     "kernel_name": "object", "registers_per_thread": "Int64", "shared_memory_bytes": "Int64", "block_dim": "object",
     "grid_dim": "object", "occupancy_pct": "float64", "tensor_core_eligible": "bool", "uses_tensor_core": "bool",
     "op_name": "object", "occurrences": "int64", "total_time_us": "float64", "avg_time_us": "float64",
@@ -146,7 +146,7 @@ def kernels(trace: Trace) -> pd.DataFrame:
     devices = device_events(trace)
     rows = np.flatnonzero(devices.is_kernel & (trace.duration_ps[devices.event] > 0))
     if not len(rows):
-        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COLUMNS.items()})
+        return pd.DataFrame({name: pd.array([], dtype=kind) for name, kind in COLUMNS.items()})
     event = devices.event[rows]
 
     name, names = _recode(trace.meta[event], trace.space.meta_name.__getitem__)

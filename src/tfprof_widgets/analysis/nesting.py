@@ -148,10 +148,13 @@ def _enclosing(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Depth and parent of events of which none overlaps another in part, starts ascending."""
     n = len(start)
-    # As many as were opened before, less those closed by then: each closes at the first event not before its end.
-    closing = np.searchsorted(start, end if solid.all() else end[solid])
+    # As many as were opened before, less those closed by then: each closes at the first event not before its end (mostly the next).
+    closing = np.arange(1, n + 1)
+    encloses = np.flatnonzero(start[1:] < end[:-1])
+    closing[encloses] = np.searchsorted(start, end[encloses])
     opened = np.cumsum(solid, dtype=np.int32) - solid
-    depth = opened - np.cumsum(np.bincount(closing, minlength=n)[:n], dtype=np.int32)
+    closed = np.bincount(closing if solid.all() else closing[solid], minlength=n)[:n]
+    depth = opened - np.cumsum(closed, dtype=np.int32)
     # An event deeper than the one before it lies in that one; any other is a sibling of the last one of its depth.
     by_depth = np.argsort(depth.astype(np.int16) if depth.max() < 2**15 else depth, kind="stable")  # int16: radix sort
     is_first = np.zeros(n, np.bool_)

@@ -135,7 +135,12 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
     if not found:
         return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
     kind = np.concatenate([s.table["kind"].to_numpy(object)[s.slowest] for s in found])
-    ms = np.concatenate([s.table[["duration_ms", *CATEGORY_COLUMNS]].to_numpy()[s.slowest] for s in found])
+    ms = np.concatenate(
+        [
+            np.stack([s.table[c].to_numpy()[s.slowest] for c in ("duration_ms", *CATEGORY_COLUMNS)], axis=1)
+            for s in found
+        ]
+    )
     averaged = np.concatenate([s.averaged[s.slowest] for s in found])
     result: list[dict[str, Any]] = []
     for one in dict.fromkeys(kind):

@@ -274,10 +274,14 @@ def _host_steps(trace: Trace) -> _HostSteps | None:
 
 def _marks(trace: Trace, main: int) -> NDArray[np.int64]:
     """Explicit marks of the main thread, one a step: events with ``step_num``, or roots that the user named."""
-    candidates = np.union1d(trace.owners("step_num"), trace.owners("_r"))
+    marked = np.zeros(len(trace), np.bool_)
+    for stat in ("step_num", "_r"):
+        marked[trace.owners(stat)] = True
+    first, end = trace.line_first_event[main : main + 2]
+    candidates = first + np.flatnonzero(marked[first:end])
     name = trace.space.meta_name
     implicit = trace.meta_matches(lambda n: n in IMPLICIT_ROOTS)
-    candidates = candidates[(trace.line[candidates] == main) & ~implicit[trace.meta[candidates]]]
+    candidates = candidates[~implicit[trace.meta[candidates]]]
     candidates = candidates[trace.duration_ps[candidates] > 0]
     if not len(candidates):
         return candidates

@@ -161,7 +161,7 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
 
 
 def _nothing() -> Utilization:
-    text, number = pd.Series(dtype="str"), pd.Series(dtype="float64")
+    text, number = pd.Series(dtype="str").array, np.empty(0)
     numbers = ("window_ms", "busy_ms", "idle_ms", "busy_pct", "idle_pct", "compute_16bit_ms", "compute_32bit_ms")
     devices = {"host": text, "device": text, **dict.fromkeys((*numbers, "gaps", "longest_gap_us"), number)}
     histogram = {"device": text, **dict.fromkeys(("from_us", "to_us", "gaps", "total_us"), number)}
