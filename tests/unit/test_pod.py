@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pandas as pd
 import pytest
 
@@ -43,6 +45,26 @@ def test_a_host_without_steps_is_named():
     result = pod([host("a", [0, 10]), host("b", []), host("c", [0, 10])])
     assert set(result.table["host"]) == {"a", "c"}
     assert result.notes[0].startswith("1 of 3 hosts have no steps")
+
+
+def test_a_host_that_lacks_a_step_in_between_is_aligned_by_time():
+    complete, gap = host("a", [0, 10, 20, 30]), host("b", [0, 10, 20, 30, 40, 50]).query("step not in [1, 2]")
+    late = gap.assign(start_ms=gap["start_ms"] - 20)
+    table = pod([complete, late]).table
+    assert table.query("host == 'b'")["host_step"].tolist() == [0, 3, 4, 5]
+    assert table.query("host == 'b'")["step"].tolist() == [0, 1, 2, 3]
+    assert len(table) == 8
+
+
+def test_aligning_many_steps_compares_only_those_that_overlap():
+    n = 5_000
+    many = [host(name, [10.0 * i + k for i in range(n)]) for k, name in enumerate("abc")]
+    tracemalloc.start()
+    try:
+        assert len(pod(many).table) == 3 * n
+        assert tracemalloc.get_traced_memory()[1] < 100e6  # a matrix of all pairs would be 200 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_straggler_and_what_makes_it_slow_are_named():

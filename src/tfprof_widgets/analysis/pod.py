@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from .intervals import overlapping
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE
 
 if TYPE_CHECKING:
@@ -70,8 +71,11 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     shifts = _shifts(used, notes)
     aligned = []
     for table, shift in zip(used, shifts, strict=True):
-        rows = table.assign(host_step=table["step"], step=table["step"] - shift)
-        aligned.append(rows)
+        # By place, not number: a host may lack a step in between, such as one in which its devices did nothing.
+        place = (
+            np.unique(table["step"].to_numpy(), return_inverse=True)[1] if len(used) > 1 else table["step"].to_numpy()
+        )
+        aligned.append(table.assign(host_step=table["step"], step=place - shift))
     if len(aligned) > 1:
         low = max(int(rows["step"].min()) for rows in aligned)
         high = min(int(rows["step"].max()) for rows in aligned)
@@ -112,19 +116,21 @@ def _shifts(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[int]:
         if i == chief:
             shifts.append(0)
             continue
-        overlap = np.minimum(end[:, None], spans[chief][1]) - np.maximum(start[:, None], spans[chief][0])
-        overlap = np.maximum(overlap, 0)
-        shift = np.subtract.outer(np.arange(len(start)), np.arange(len(spans[chief][0])))
-        lowest = int(shift.min())
-        total = np.bincount((shift - lowest).ravel(), weights=overlap.ravel().astype(np.float64))
-        candidates = np.arange(len(total)) + lowest
-        # Of equal overlaps XProf takes 0, 1, 2, … before -1, -2, …
-        preference = np.where(candidates >= 0, candidates, len(total) - candidates)
-        best = np.lexsort((preference, -total))[0]
-        shifts.append(int(candidates[best]) if total[best] > 0 else 0)
-        if total[best] == 0:
+        chief_start, chief_end = spans[chief]
+        # Pairs that may overlap, at most a few for each step (devices may end a step after the next has begun).
+        low = np.minimum.accumulate(chief_start[::-1])[::-1]
+        mine, its = overlapping(start, end, low, np.maximum.accumulate(chief_end))
+        overlap = np.minimum(end[mine], chief_end[its]) - np.maximum(start[mine], chief_start[its])
+        candidates, of_pair = np.unique(mine - its, return_inverse=True)
+        total = np.bincount(of_pair, weights=np.maximum(overlap, 0).astype(np.float64))
+        if not total.any():
+            shifts.append(0)
             names = tables[i]["host"].iloc[0], tables[chief]["host"].iloc[0]
             notes.append(f"The steps of {names[0]} overlap none of {names[1]} in time; numbers are taken as they are.")
+            continue
+        # Of equal overlaps XProf takes 0, 1, 2, … before -1, -2, …
+        preference = np.where(candidates >= 0, candidates, len(start) + len(chief_start) - candidates)
+        shifts.append(int(candidates[np.lexsort((preference, -total))[0]]))
     return shifts
 
 
