@@ -40,6 +40,22 @@ model.compile("sgd", "mse")
     "%%tfprofile --name 'small fit'\nmodel.fit(data, epochs=2, verbose=0);",
     "print('rows of steps:', len(tfprof_report.steps))",
 ]
+# The report again, and two of its tools side by side, whose traits go both ways.
+COMPOSED = [
+    "tfprof_report",
+    """
+import ipywidgets
+chart, table = tfprof_report.step_chart(), tfprof_report.op_table()
+chart.layout = table.layout = ipywidgets.Layout(width="50%")
+ipywidgets.HBox([chart, table])
+""",
+    """
+whole = tfprof_report.widget()
+whole
+""",
+    "whole.tab = 'memory'",
+    "print('the reader is in:', whole.tab)",
+]
 REPORT = ".jp-OutputArea-output .tfprof-app"
 WIDGET = "globalThis.jupyterapp.shell.currentWidget"
 SUMMARY = ".jp-OutputArea-output .tfprof-static"
@@ -189,6 +205,59 @@ def live(browser, lab, written):
     notebook.page.get_by_text("rows of steps: 40").wait_for(timeout=120_000)
     yield notebook
     notebook.close()
+
+
+def run_new_cell(notebook: Notebook, source: str):
+    """Append a cell, run it and return its element once it has run."""
+    notebook.command("notebook:insert-cell-below")
+    cells = notebook.page.locator(".jp-Notebook .jp-Cell")
+    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.sharedModel.getSource() === ''")
+    notebook.page.evaluate(f"source => {WIDGET}.content.activeCell.model.sharedModel.setSource(source)", source.strip())
+    notebook.command("notebook:run-cell")
+    cell = cells.nth(notebook.page.evaluate(f"{WIDGET}.content.activeCellIndex"))
+    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.executionCount > 0")
+    cell.scroll_into_view_if_needed()
+    return cell
+
+
+def test_tools_compose_and_follow_python_and_a_report_shown_again_starts_where_it_was(browser, lab):
+    name = "composed.ipynb"
+    notebook = nbformat.v4.new_notebook()
+    notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS]
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, lab.root / name)
+    opened = Notebook(browser, lab, name)
+    opened.command("notebook:run-all-cells")
+    opened.page.get_by_text("rows of steps: 40").wait_for(timeout=120_000)
+    opened.report.get_by_role("tab", name="TensorFlow stats").click()
+    opened.report.locator('.tabulator-col[tabulator-field="occurrences"]:visible .tfprof-coltitle').first.click()
+
+    again, box, whole, to_memory, ask = COMPOSED
+    shown_again = run_new_cell(opened, again)
+    tab = shown_again.get_by_role("tab", name="TensorFlow stats")
+    playwright.expect(tab).to_have_attribute("aria-selected", "true")
+    sorted_by = shown_again.locator('.tabulator-col[tabulator-field="occurrences"]:visible').first
+    playwright.expect(sorted_by).to_have_attribute("aria-sort", "descending")
+
+    side_by_side = run_new_cell(opened, box)
+    side_by_side.locator("canvas").first.wait_for()
+    side_by_side.locator(".tabulator-row").first.wait_for()
+    chart, table = side_by_side.locator(".tfprof-app").all()
+    assert side_by_side.locator("[role=tab], .tfprof-head, .tfprof-answer").count() == 0
+    assert chart.locator(".tabulator").count() == table.locator("figure").count() == 0
+    (left, right) = (chart.bounding_box(), table.bounding_box())
+    assert left["x"] + left["width"] <= right["x"] + 1
+    assert abs(left["y"] - right["y"]) < 2
+
+    led = run_new_cell(opened, whole)
+    led.get_by_role("tab", name="Overview").wait_for()
+    run_new_cell(opened, to_memory)
+    playwright.expect(led.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true")
+    led.get_by_role("tab", name="Input pipeline").click()
+    run_new_cell(opened, ask).get_by_text("the reader is in: input_pipeline").last.wait_for()
+    assert opened.foreign == []
+    assert opened.errors == []
+    opened.close()
 
 
 @pytest.fixture(scope="module")
