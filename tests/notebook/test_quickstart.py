@@ -75,7 +75,7 @@ def test_a_report_adds_no_more_to_the_notebook_than_it_may(outputs):
     for data in reports(outputs):
         events = int(re.search(r"Events\s+([\d,]+)", data["text/plain"])[1].replace(",", ""))
         size = len("".join(data.values()).encode())
-        assert size <= 1_000_000 + 4 * events
+        assert size <= 1_000_000 + 8 * events
 
 
 def test_the_exported_report_names_nothing_to_fetch(demo):

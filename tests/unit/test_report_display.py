@@ -12,7 +12,8 @@ from tfprof_widgets import report as report_module
 from tfprof_widgets.report import Report, load
 from tfprof_widgets.xspace import read
 
-FIXED_BYTES, BYTES_AN_EVENT = 1_000_000, 4
+# Four of the eight bytes are for the events' details and arrows.
+FIXED_BYTES, BYTES_AN_EVENT = 1_000_000, 8
 
 
 def report_of(*spaces: Space) -> Report:
