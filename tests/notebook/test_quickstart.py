@@ -71,7 +71,7 @@ def test_the_slow_pipeline_is_found_and_the_fast_one_is_fast(outputs):
 
 
 def test_a_report_adds_no_more_to_the_notebook_than_it_may(outputs):
-    """1.0 MB for what every report carries, 4 bytes for each of its events."""
+    """1.0 MB for what every report carries, 8 bytes for each of its events, details and arrows included."""
     for data in reports(outputs):
         events = int(re.search(r"Events\s+([\d,]+)", data["text/plain"])[1].replace(",", ""))
         size = len("".join(data.values()).encode())
