@@ -83,7 +83,7 @@ def nest(
     if not solid.any():  # nothing encloses anything
         return np.zeros(len(line), np.int32), np.full(len(line), -1, np.int32), end_ps
     start, end = disjoint_times(line, start_ps, end_ps)
-    depth, parent = _enclosing(start, end, solid)
+    depth, parent = _enclosing(start, end)
     inside = np.flatnonzero(parent >= 0)
     crossing = inside[end[inside] > end[parent[inside]]]
     if not len(crossing):
@@ -93,7 +93,7 @@ def nest(
     todo = np.flatnonzero(solid & np.isin(line, np.unique(line[crossing])))
     effective = end.copy()
     effective[todo] = _effective_ends(line[todo], start[todo], end[todo])
-    depth, parent = _enclosing(start, effective, solid)
+    depth, parent = _enclosing(start, effective)
     # Back to the events' own times: a cut end is the end of an event that encloses it.
     cut = np.flatnonzero(effective != end)
     by_end = np.argsort(end, kind="stable")
@@ -143,24 +143,25 @@ def nearest(parent: NDArray[np.int32], mask: NDArray[np.bool_], events: NDArray[
     return found
 
 
-def _enclosing(
-    start: NDArray[np.int64], end: NDArray[np.int64], solid: NDArray[np.bool_]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def stable_order(key: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Sort by a key that isn't negative, equal ones in their order; in linear time if it fits in 16 bits, as it mostly does."""
+    return np.argsort(key.astype(np.int16) if key.max(initial=0) < 2**15 else key, kind="stable")
+
+
+def _enclosing(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Depth and parent of events of which none overlaps another in part, starts ascending."""
     n = len(start)
-    # As many as were opened before, less those closed by then: each closes at the first event not before its end (mostly the next).
-    closing = np.arange(1, n + 1)
-    encloses = np.flatnonzero(start[1:] < end[:-1])
-    closing[encloses] = np.searchsorted(start, end[encloses])
-    opened = np.cumsum(solid, dtype=np.int32) - solid
-    closed = np.bincount(closing if solid.all() else closing[solid], minlength=n)[:n]
-    depth = opened - np.cumsum(closed, dtype=np.int32)
+    # An event encloses the next, or nothing; it closes at the first one that starts not before its end.
+    encloses = start[1:] < end[:-1]
+    closing = np.bincount(np.searchsorted(start, end[:-1][encloses]), minlength=n)[1:n]
+    change = encloses - closing
+    depth = np.zeros(n, np.int32)
+    np.cumsum(change, out=depth[1:])
     # An event deeper than the one before it lies in that one; any other is a sibling of the last one of its depth.
-    by_depth = np.argsort(depth.astype(np.int16) if depth.max() < 2**15 else depth, kind="stable")  # int16: radix sort
+    by_depth = stable_order(depth)
     is_first = np.zeros(n, np.bool_)
-    is_first[1:] = depth[1:] > depth[:-1]
-    place = np.arange(n, dtype=np.int32)
-    last_first = np.maximum.accumulate(np.where(is_first[by_depth], place, 0))
+    is_first[1:] = change > 0
+    last_first = np.maximum.accumulate(np.where(is_first[by_depth], np.arange(n, dtype=np.int32), 0))
     parent = np.empty(n, np.int32)
     parent[by_depth] = by_depth[last_first] - 1
     parent[depth == 0] = -1

@@ -14,7 +14,7 @@ from .device import KERNEL, KINDS, OTHER, device_events, host_launch
 from .events import Trace
 from .intervals import union_ps
 from .names import ALLOCATION_NAMES, TF_OP, parse_op
-from .nesting import child_sum, nest
+from .nesting import child_sum, nest, stable_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -452,7 +452,7 @@ def _sums(code: NDArray[np.int64], n: int, *values: NDArray[np.int64]) -> list[N
     """Sums of some columns by code, exact in int64 (bincount would go through float64)."""
     totals = [np.zeros(n, np.int64) for _ in values]
     if len(code):
-        order = np.argsort(code, kind="stable")
+        order = stable_order(code)
         sorted_code = code[order]
         first = np.flatnonzero(np.concatenate([[True], sorted_code[1:] != sorted_code[:-1]]))
         for total, value in zip(totals, values, strict=True):

@@ -67,15 +67,15 @@ def _demand(fulfilled: np.ndarray[Any, np.dtype[np.bool_]], complaint: str) -> N
 
 def with_section(data: Timeline, title: str, tracks: pd.DataFrame) -> Timeline:
     """Return the timeline with one more section, below the steps and above all else; its events must be added yet."""
-    section = int((data.tracks["kind"] == "steps").any())
+    section = int("steps" in data.tracks["kind"].to_list())
     later = data.tracks["section"] >= section
-    moved = data.tracks.assign(section=data.tracks["section"] + later)
+    both = [data.tracks.assign(section=data.tracks["section"] + later), tracks.assign(section=section)]
+    rows = pd.concat(both, ignore_index=True)
+    in_order = np.argsort(rows["section"].to_numpy(), kind="stable")
     return replace(
         data,
         sections=[*data.sections[:section], Section(title), *data.sections[section:]],
-        tracks=pd.concat(
-            [moved[~later], tracks.assign(section=section)[moved.columns], moved[later]], ignore_index=True
-        ),
+        tracks=rows.take(in_order).reset_index(drop=True),
     )
 
 

@@ -27,7 +27,7 @@ from .device import (
 )
 from .intervals import layered_union_ps, overlapping
 from .names import IMPLICIT_ROOTS, JAX_OP, TF_OP
-from .nesting import nest
+from .nesting import nest, stable_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -510,8 +510,7 @@ def _inherit(trace: Trace, step_of: NDArray[np.int64]) -> None:
         return
     open_ = np.flatnonzero((step_of < 0) & (parent >= 0))
     level = depth[open_]
-    small = len(level) > 0 and level.max() < 2**15  # 16 bits are sorted in linear time
-    by_level = open_[np.argsort(level.astype(np.int16) if small else level, kind="stable")]
+    by_level = open_[stable_order(level)]
     for at in np.split(by_level, np.cumsum(np.bincount(level))):
         step_of[at] = step_of[parent[at]]
 
