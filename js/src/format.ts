@@ -42,9 +42,9 @@ export function formatCell(value: unknown, column: Column): string {
       // A small share is not none.
       if (digits !== undefined && number !== 0 && Number(text.replaceAll(",", "")) === 0) {
         const least = fixed(digits).format(10 ** -digits);
-        return `${number < 0 ? ">−" : "<"}${least}${column.kind === "percent" ? "%" : ""}`;
+        return `${number < 0 ? ">−" : "<"}${least}${column.kind === "percent" ? " %" : ""}`;
       }
-      return column.kind === "percent" ? `${text}%` : text;
+      return column.kind === "percent" ? `${text} %` : text;
     }
   }
 }

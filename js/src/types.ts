@@ -61,6 +61,8 @@ export interface Fact {
   /** The colour of its part in the chart beside it, and whether that part is hatched: facts as a legend. */
   color?: string;
   hatch?: boolean;
+  /** A remark that takes a line of the legend for itself. */
+  wide?: boolean;
 }
 
 export interface FactsItem {

@@ -58,6 +58,14 @@ def test_the_environment_names_hosts_devices_and_versions():
     assert report_of(cpu_fit_capture(1, 3)).overview.environment["Device type"] == "CPU"
 
 
+def test_devices_of_which_nothing_was_recorded_are_counted():
+    assert report_of(*pod_captures(hosts=1, devices=2, steps=4)).overview.unseen_devices == 0
+    assert report_of(cpu_fit_capture()).overview.unseen_devices == 0
+    space = cpu_fit_capture()
+    space.plane("/device:GPU:0", id=10)
+    assert report_of(space).overview.unseen_devices == 1
+
+
 def test_one_host_of_several_has_a_report_of_its_own():
     report = report_of(*pod_captures(hosts=3, devices=1, steps=4))
     assert set(report.of_host("worker-1").steps["host"]) == {"worker-1"}

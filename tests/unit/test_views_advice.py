@@ -51,9 +51,18 @@ def test_a_small_saving_is_no_answer(summary):
 def test_where_nothing_stands_out_the_report_says_so_and_where_it_looked(summary):
     said = answer([], summary)
     assert said["text"] == "Nothing stands out."
-    assert said["detail"] == summary.statement
+    # A place to look all the same: the op with the most time.
+    assert said["detail"].startswith(summary.statement)
+    assert str(summary.top_ops["name"].iloc[0]).rpartition("/")[2] in said["detail"]
     item = recommendations([], 3.0)
-    assert item["text"].startswith("Nothing stands out. Looked at: waiting for input")
+    assert item["text"].startswith("No recommendation. Looked at: waiting for input")
+
+
+def test_a_device_that_was_not_recorded_comes_before_any_finding(summary):
+    said = answer([INPUT], dataclasses.replace(summary, unseen_devices=1))
+    assert said["text"].startswith("The device was not recorded")
+    assert "CUPTI" in said["action"][0]["text"]
+    assert [link["label"] for link in said["links"]] == ["1 recommendation"]
 
 
 def test_recommendations_keep_their_rank_and_all_that_they_rest_on():

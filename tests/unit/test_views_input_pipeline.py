@@ -19,6 +19,7 @@ from tfprof_widgets.analysis.op_stats import op_stats
 from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.views.input_pipeline import find_step_chart, input_pipeline_tab
 from tfprof_widgets.views.overview import overview_tab
+from tfprof_widgets.views.spec import ms
 from tfprof_widgets.xspace import read
 from view_frames import HOSTILE, Recorder, every, ops_frame, overview_of, steps_frame, without_data
 
@@ -103,6 +104,8 @@ def test_the_range_over_devices(slow):
     np.testing.assert_allclose(data["low"], analysis.per_step["input_min_ms"], rtol=1e-5)
     np.testing.assert_allclose(data["high"], analysis.per_step["input_max_ms"], rtol=1e-5)
     assert "Grey" in chart["note"]
+    # Devices take different times, so the share is of all their time, not of one step's.
+    assert "of the devices' time in" in analysis.summary.statement
 
 
 def test_thousands_of_steps_are_grouped_and_none_is_lost(slow):
@@ -157,7 +160,7 @@ def test_a_real_fit_has_statistics_of_each_kind():
     values = {fact["label"]: fact["value"] for fact in statistics["rows"]}
     assert set(values) == {"Average", "Standard deviation", "Range", "Median"}
     assert float(values["Average"].split()[0]) == pytest.approx(row["mean"], rel=0.01)
-    assert values["Range"].startswith("[")
+    assert values["Range"] == f"{ms(row['min'])} to {ms(row['max'])}"
 
 
 def test_an_empty_capture_says_what_is_missing():

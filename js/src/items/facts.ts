@@ -34,7 +34,7 @@ function legend(facts: Fact[]): HTMLElement {
       const name = h("span", { class: "tfprof-name", title: end ? fact.label : null }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null);
       return h(
         "div",
-        { class: "tfprof-fact", title: fact.hint },
+        { class: fact.wide ? "tfprof-fact tfprof-fact-wide" : "tfprof-fact", title: fact.hint },
         h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : name),
         h("dd", {}, formatPlain(fact.value)),
       );

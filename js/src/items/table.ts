@@ -111,7 +111,8 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   const count = h("span", { class: "tfprof-count", role: "status" });
   const search = h("input", { type: "search", class: "tfprof-search", placeholder: "Search", "aria-label": `Search ${item.title ?? "the table"}` });
   const buttons = h("span", { class: "tfprof-buttons" });
-  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, searchable ? search : null, buttons);
+  const beyond = h("span", { class: "tfprof-more" });
+  const tools = h("div", { class: "tfprof-tabletools" }, heading, count, beyond, searchable ? search : null, buttons);
   const grid = h("div", { class: "tfprof-grid", "data-lm-suppress-shortcuts": "true" });
   host.append(tools, grid);
 
@@ -143,6 +144,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
       field: column.field,
       title: column.title,
       titleFormatter: () => columnTitle(column),
+      cssClass: numeric ? "tfprof-numeric" : "",
       hozAlign: numeric ? "right" : "left",
       headerHozAlign: numeric ? "right" : "left",
       headerSortStartingDir: numeric ? "desc" : "asc",
@@ -212,6 +214,18 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     if (grid.clientWidth > 0 && holder.clientHeight !== bodyHeight) table.setHeight(around + bodyHeight);
   };
   fit();
+  // Where scroll bars hide, nothing else says that a table goes on to the right.
+  const sayWhatIsBeyond = () => {
+    const edge = holder.scrollLeft + holder.clientWidth + 1;
+    const hidden = table.getColumns().filter((column) => {
+      const { offsetLeft, offsetWidth } = column.getElement();
+      return offsetLeft + offsetWidth > edge;
+    }).length;
+    beyond.textContent = hidden > 0 && holder.clientWidth > 0 ? `${hidden} more ${hidden === 1 ? "column" : "columns"} →` : "";
+  };
+  sayWhatIsBeyond();
+  holder.addEventListener("scroll", sayWhatIsBeyond, { passive: true });
+  table.on("columnResized", sayWhatIsBeyond);
 
   const refresh = () => {
     table.setFilter(matches as never);
@@ -263,6 +277,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     resize: () => {
       table.redraw();
       fit();
+      sayWhatIsBeyond();
     },
   };
 }

@@ -425,12 +425,20 @@ def _summary(
 
     words = {"high": "Highly input-bound", "moderate": "Moderately input-bound", "low": "Not input-bound"}[verdict]
     what = _STEP_IN_A_SENTENCE.get(kind, f"a step ({kind})")
-    parts = [f"{words}: waiting for input takes {input_ms:.3g} of the {step_ms:.3g} ms of {what} ({input_pct:.1f} %)."]
+    each = per_step["devices"].to_numpy()[averaged].max()
+    if each > 1:  # the devices' own steps differ, so no one step time goes with the share
+        parts = [
+            f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {_ms(input_ms)} each."
+        ]
+    else:
+        parts = [
+            f"{words}: waiting for input takes {_ms(input_ms)} of the {_ms(step_ms)} of {what} ({input_pct:.1f} %)."
+        ]
     suggestion = ""
     if verdict != "low" and pipeline is not None and stage is not None:
         if pipeline["blocked_ms"] < _READY_SHARE * input_ms:
             parts.append(
-                f"tf.data held it up for only {pipeline['blocked_ms']:.3g} ms; handing over and copying the batch takes the rest."
+                f"tf.data held it up for only {_ms(pipeline['blocked_ms'])}; handing over and copying the batch takes the rest."
             )
             suggestion = (
                 "Copy less (uint8 instead of float32, converted on the device), and ahead of time (prefetch_to_device)."
@@ -457,6 +465,11 @@ def _summary(
         other_pct,
         **facts,
     )
+
+
+def _ms(value: float) -> str:
+    """A time with three digits, in the unit that suits it."""
+    return f"{value:.3g} ms" if value >= 1 else f"{1e3 * value:.3g} µs"
 
 
 def _main_pipeline(analyses: Sequence[TfData]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:

@@ -59,6 +59,8 @@ class Overview:
         One sentence on where the time of a step goes.
     notes : list of str
         What the reader of the numbers should know.
+    unseen_devices : int
+        Devices that took part, where nothing was recorded of any of them.
     """
 
     step_time: pd.DataFrame
@@ -71,6 +73,7 @@ class Overview:
     examples_per_s: float | None = None
     eager_pct: dict[str, float] = field(default_factory=dict)
     op_share_pct: dict[str, float] = field(default_factory=dict)
+    unseen_devices: int = 0
 
     @property
     def device_busy_pct(self) -> float | None:
@@ -106,6 +109,7 @@ def overview(
     Overview
     """
     step_time = _step_time(steps)
+    devices, active = _count_devices(traces)
     notes = list(dict.fromkeys(note for s in steps for note in s.notes))
     between_ms = sum(s.between_runs_ms for s in steps)
     if between_ms > 0:
@@ -126,6 +130,7 @@ def overview(
         examples_per_s=sum(known) if known and len(known) == len(rates) else None,
         eager_pct=_eager_pct(ops),
         op_share_pct=_op_share_pct(ops),
+        unseen_devices=0 if active else devices,
     )
 
 
@@ -271,6 +276,13 @@ def device_type(traces: Sequence[Trace]) -> str:
     return ", ".join(models) or "CPU"
 
 
+def _count_devices(traces: Sequence[Trace]) -> tuple[int, int]:
+    """Number of devices, and of those with events."""
+    planes = [(trace, plane) for trace in traces for plane in device_planes(trace)]
+    active = sum(bool(np.isin(trace.space.line_plane[trace.line], [plane]).any()) for trace, plane in planes)
+    return len(planes), active
+
+
 def environment(traces: Sequence[Trace], versions: dict[str, str] | None = None) -> dict[str, str]:
     """Describe where a run took place.
 
@@ -280,7 +292,7 @@ def environment(traces: Sequence[Trace], versions: dict[str, str] | None = None)
         Label → text: hosts, device type, devices (N of them with events), captured time, events, versions.
     """
     planes = [(trace, plane) for trace in traces for plane in device_planes(trace)]
-    active = sum(bool(np.isin(trace.space.line_plane[trace.line], [plane]).any()) for trace, plane in planes)
+    _, active = _count_devices(traces)
     result = {
         "Hosts": f"{len(traces)} ({', '.join(trace.host for trace in traces[:4])}{', …' if len(traces) > 4 else ''})",
         "Device type": device_type(traces),

@@ -89,7 +89,10 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
             aligned = [rows[rows["step"].between(low, high)].assign(step=lambda r: r["step"] - low) for rows in aligned]
             kept = sum(rows["step"].nunique() for rows in aligned)
             if kept < total:
-                notes.append(f"{kept} of {total} steps of all hosts are shown: those that every host recorded.")
+                notes.append(
+                    f"{kept} of {total} steps of all hosts are compared: the hosts' steps are matched by when they ran, by each host's "
+                    "own clock, and these are the ones that every host then has."
+                )
     if not aligned:
         text, number, whole = (pd.Series(dtype=kind) for kind in ("str", "float64", "int64"))
         empty = {"step": whole, "host": text, "host_step": whole, "kind": text, "device": text}

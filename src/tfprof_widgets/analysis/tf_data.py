@@ -614,7 +614,11 @@ def _statement(pipeline: dict[str, Any], level: str, stage: dict[str, Any] | Non
     if not pipeline["calls"]:
         return "Nothing was taken from this pipeline while the profiler ran."
     blocked = f"{pipeline['blocked_ms']:.3g} ms"
-    if pipeline["step_time_ms"] > 0:
+    if pipeline["step_time_ms"] > 0 and pipeline["place"] == "device":
+        # Asked by a thread that works ahead: what it waits for, the step need not wait for.
+        step = f"a step of {pipeline['step_time_ms']:.3g} ms"
+        waits = f"Calls that hand batches to the device take {blocked} in {step} (which waits only for what isn't done ahead)"
+    elif pipeline["step_time_ms"] > 0:
         waits = f"Each step of {pipeline['step_time_ms']:.3g} ms waits {blocked} ({pipeline['blocked_pct']:.1f} %) for this pipeline"
     else:
         waits = f"The call waits {blocked} for this pipeline"

@@ -23,6 +23,11 @@ _LOOKED_AT = (
     "memory near its limit."
 )
 _NOTHING = "Nothing stands out."
+# What to do where a GPU was not recorded.
+UNSEEN_CHANGE = (
+    "Let the profiler load CUPTI, of the CUDA toolkit (its folder extras/CUPTI/lib64 in LD_LIBRARY_PATH; on Windows in PATH), and "
+    "let the driver allow profiling (NVreg_RestrictProfilingToAdminUsers=0); with --device-level 0 nothing is recorded."
+)
 # A change that saves less than this of a step is no answer to what is slow, in percent.
 _SMALL_PCT = 3.0
 
@@ -37,8 +42,10 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
     summary : Overview
         Says where the time of a step goes.
     """
+    if summary.unseen_devices:
+        return _unseen(summary, findings)
     if not findings:
-        return {"text": _NOTHING, "detail": summary.statement, "action": [], "links": []}
+        return {"text": _NOTHING, "detail": _with_top_op(summary), "action": [], "links": []}
     first = findings[0]
     step_ms = mean_step_ms(summary)
     text = first.statement
@@ -52,6 +59,29 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
     return {"text": text, "detail": summary.statement, "action": prose(first.change), "links": tools}
 
 
+def _unseen(summary: Overview, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The answer where devices took part of which nothing was recorded: what the host did is only a part of the story."""
+    devices = "The device was" if summary.unseen_devices == 1 else f"The {summary.unseen_devices} devices were"
+    links = [spec.link(spec.count(len(findings), "recommendation"), "tool:overview")] if findings else []
+    return {
+        "text": f"{devices} not recorded: every time here is the host's, which may only wait for the device.",
+        "detail": summary.statement,
+        "action": [{"text": UNSEEN_CHANGE}],
+        "links": links,
+    }
+
+
+def _with_top_op(summary: Overview) -> str:
+    """Where the time goes, and the op that takes most of it: a place to look where nothing is wrong."""
+    if summary.step_time.empty or summary.top_ops.empty:
+        return summary.statement
+    op = summary.top_ops.iloc[0]
+    parts = str(op["name"]).split("/")
+    name = "/".join(["…", *parts[-2:]] if len(parts) > 3 else parts)
+    words = f"The op with the most self time is {name} ({percent(float(op['self_time_pct']))} of that of all ops)."
+    return f"{summary.statement} {words}".strip()
+
+
 def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
     """Return the findings in rank, each with its evidence, change and links.
 
@@ -63,7 +93,7 @@ def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
         Mean step time; 0 if no steps were found.
     """
     if not findings:
-        return spec.text(f"{_NOTHING} {_LOOKED_AT}", "info")
+        return spec.text(f"No recommendation. {_LOOKED_AT}", "info")
     rows = [
         {
             "title": finding.title,

@@ -28,7 +28,7 @@ _HOST_LABELS = {
     ON_DEMAND: "Reading data from files on demand",
     IN_ADVANCE: "Reading data from files in advance",
     PREPROCESSING: "Data preprocessing",
-    ENQUEUE: "Enqueuing data to be transferred to the device",
+    ENQUEUE: "Enqueuing to the device",
 }
 _WHAT_HELPS = {
     ON_DEMAND: "Prefetch, cache or interleave, so that reading goes on while the device works.",
@@ -110,7 +110,8 @@ def _summary_facts(summary: InputSummary) -> list[dict[str, Any]]:
     if summary.verdict != "unknown":
         rows += [
             fact("Waiting for input", percent(summary.input_pct), hint="Share of the devices' step time"),
-            fact("In each step", f"{ms(summary.input_time_ms)} of {ms(summary.step_time_ms)}"),
+            fact("Waiting in each step", ms(summary.input_time_ms), hint="The average of the devices"),
+            fact("Average step", ms(summary.step_time_ms), hint="As its slowest device saw it"),
             fact(
                 "Steps averaged",
                 f"{summary.steps:,}" + (f" ({summary.kind})" if summary.kind not in ("", "step") else ""),
@@ -171,16 +172,12 @@ def _measure(measures: pd.DataFrame, name: str, title: str) -> spec.Item:
     def shown(statistic: str) -> str:
         return ms(float(row[statistic]), like=mean)
 
-    share = ""
-    if name == "input_time_ms":
-        step_ms = float(measures["mean"]["step_time_ms"])
-        share = f" ({percent(100 * mean / step_ms if step_ms > 0 else 0.0)} of the step)"
     return spec.facts(
         title,
         [
-            fact("Average", shown("mean") + share),
+            fact("Average", shown("mean")),
             fact("Standard deviation", shown("std")),
-            fact("Range", f"[{shown('min')}, {shown('max')}]", hint="Minimum and maximum"),
+            fact("Range", f"{ms(float(row['min']))} to {ms(float(row['max']))}", hint="Minimum and maximum"),
             fact("Median", shown("median")),
         ],
     )

@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import spec
+from .advice import UNSEEN_CHANGE
 from .colors import OpColors
 from .pie import pie
-from .spec import count, fact, ms, percent
+from .spec import fact, ms, percent
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _NO_OP = "(no op)"
 _NO_GPU = (
-    "No GPU in this capture, so there are no kernels. Where a GPU did take part, the profiler could not see it: CUPTI was not found "
-    "or not permitted. tfprof_widgets.doctor() says which, and what to do."
+    "No GPU is in this capture, so there are no kernels. If one did take part, the profiler could not see it: CUPTI, of the CUDA "
+    "toolkit, was not found or not permitted."
 )
 _NO_KERNELS = (
-    "A GPU took part, but no kernel of it was recorded: nothing ran on it while the profiler ran, or CUPTI was not found or not "
-    "permitted (tfprof_widgets.doctor() says which), or the device tracer was off (--device-level 0)."
+    "A GPU took part, but no kernel of it was recorded: nothing ran on it while the profiler ran, or the profiler could not see it. "
+    f"What may help: {UNSEEN_CHANGE}"
 )
 
 
@@ -105,10 +106,11 @@ def _summary(kernels: pd.DataFrame) -> spec.Item:
     without = "Share of kernel time for ops that Tensor Cores can compute, in kernels that don't use them: mixed precision would help"
     rows = [
         fact("Kernel time", ms(time.sum() / 1e3), hint="Of all devices, added up"),
-        fact("Launches", f"{launches:,} of {count(kernels['kernel_name'].nunique(), 'kernel')}"),
+        fact("Kernels", f"{kernels['kernel_name'].nunique():,}"),
+        fact("Launches", f"{launches:,}", hint="Of all kernels"),
         fact("Average kernel", ms(average), hint=too_short),
         fact("With Tensor Cores", percent(100 * time[used].sum() / total), hint=with_units),
-        fact("Eligible, without", percent(100 * time[eligible & ~used].sum() / total), hint=without),
+        fact("Eligible, Tensor Cores unused", percent(100 * time[eligible & ~used].sum() / total), hint=without),
     ]
     return spec.facts("", rows)
 

@@ -121,7 +121,7 @@ def _allocators(number: int, cases: Mapping[str, tuple[str, list[spec.Item]]]) -
 
 def _summary(allocator: pd.Series[Any]) -> spec.Item:
     capacity, peak = float(allocator["capacity_bytes"]), float(allocator["peak_bytes"])
-    of_capacity = f" ({percent(100 * peak / capacity)} of it)" if capacity > 0 else ""
+    of_capacity = f" ({percent(100 * peak / capacity)} of the capacity)" if capacity > 0 else ""
     lifetime = "As far back as the allocator keeps it"
     rows = [
         fact("Allocations", f"{allocator['allocations']:,}"),
@@ -364,7 +364,7 @@ def _breakdown(place: int) -> spec.Item:
         spec.column("share_pct", "Share of the peak", "percent", digits=1, width=92),
         spec.column("region_type", "Region type", "text", width=96),
         spec.column("data_type", "Data type", "text", width=88),
-        spec.column("shape", "Shape", "text", min_width=120),
+        spec.column("shape", "Shape", "text", width=170),
     ]
     return spec.table(
         "Allocations at the peak",

@@ -102,7 +102,7 @@ def _performance(summary: Overview) -> list[spec.Item]:
 
 
 def _step_items(summary: Overview, steps: pd.DataFrame) -> list[spec.Item]:
-    notes = [spec.text(" ".join(summary.notes))] if summary.notes else []
+    notes = [spec.text(" ".join(summary.notes), "info" if steps.empty else "plain")] if summary.notes else []
     if steps.empty:
         how = (
             "No step was found in this capture, so there is no step time to show. Mark each step of your own loop: "
@@ -209,17 +209,19 @@ def _breakdown_facts(average: pd.Series[Any]) -> spec.Item:
     seen = {c for c, _, _ in parts}
     unseen = [_short_label(c) for c in CATEGORIES if c not in seen]
     if unseen:
-        rows.append(fact(", ".join(unseen), "0"))
+        rows.append(fact("No time in", ", ".join(unseen), wide=True))
     return spec.facts("Where the time goes", rows)
 
 
 def _statistics(average: pd.Series[Any], steps: pd.DataFrame) -> spec.Item:
     averaged, left_out = int(average["steps"]), int(average["left_out"])
+    hosts = steps["host"].nunique()
+    of_hosts = f" ({hosts} hosts' steps)" if hosts > 1 else ""
     mean = float(average["mean_ms"])
     named = {"mean": "Average", "std": "Standard deviation", "min": "Minimum", "median": "Median", "max": "Maximum"}
     rows = [
         *(fact(label, ms(float(average[f"{name}_ms"]), like=mean)) for name, label in named.items()),
-        fact("Steps averaged", f"{averaged:,} of {averaged + left_out:,}"),
+        fact("Steps averaged", f"{averaged:,} of {averaged + left_out:,}{of_hosts}"),
     ]
     if left_out:
         rows.append(
@@ -259,19 +261,19 @@ def _charts(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> list[s
     if len(devices) == 1:
         return [_step_chart(average, slowest)]
     title = "Slowest device of each step"
+    of_hosts = steps["host"].nunique()
     if len(devices) > _MAX_DEVICE_CHARTS:
         words = f"{len(devices)} devices took part; each step is drawn as its slowest device saw it. report.steps has them all."
-        return [_step_chart(average, slowest, several=True), spec.text(words)]
-    several_hosts = len(set(steps["host"])) > 1
-    cases = {"slowest": (title, [_step_chart(average, slowest, several=True)])}
+        return [_step_chart(average, slowest, several=True, of_hosts=of_hosts), spec.text(words)]
+    cases = {"slowest": (title, [_step_chart(average, slowest, several=True, of_hosts=of_hosts)])}
     for i, ((host, device), of_device) in enumerate(devices):
-        label = f"{host} {device}" if several_hosts else str(device)
+        label = f"{host} {device}" if of_hosts > 1 else str(device)
         cases[f"device-{i}"] = (label, [_step_chart(average, of_device.sort_values("step"), mean_line=False)])
     return [spec.switch(f"device-{number}", "Device", cases)]
 
 
 def _step_chart(
-    average: pd.Series[Any], steps: pd.DataFrame, *, several: bool = False, mean_line: bool = True
+    average: pd.Series[Any], steps: pd.DataFrame, *, several: bool = False, mean_line: bool = True, of_hosts: int = 1
 ) -> spec.Item:
     total = steps["duration_ms"].to_numpy(float)
     number = steps["step"].to_numpy(np.int64)
@@ -281,7 +283,8 @@ def _step_chart(
     in_groups_of = 1 if len(steps) <= _MOST_DRAWN else -(-len(steps) // _GROUPS)
     position, labels = _positions(number, gaps=as_bars)
     top, above = _top(total, left_out)
-    mean = float(average["mean_ms"]) if mean_line and average["steps"] > 0 else None
+    # One step is its own average.
+    mean = float(average["mean_ms"]) if mean_line and average["steps"] > 0 and len(steps) > 1 else None
 
     p = spec.plot(260, _ends(position), (0, top), x_label="Step", y_label="Time (ms)")
     p.xgrid.visible = False
@@ -311,7 +314,8 @@ def _step_chart(
             "the thin line above it is the longest of them."
         )
     if mean is not None:
-        notes.append(f"Dashed: the average, {ms(mean)}.")
+        of_all = "average of all hosts, not of the slowest alone" if of_hosts > 1 else "average"
+        notes.append(f"Dashed: the {of_all}, {ms(mean)}.")
     if left_out.any():
         notes.append(
             f"{'Pale' if as_bars else 'Left out'}: {left_out.sum():,} of {count(len(steps), 'step')}, not in averages."

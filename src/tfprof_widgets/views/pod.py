@@ -100,8 +100,9 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
     if not compared:
         return "No step was run by more than one host or device, so there is nothing to compare.", "info"
     if slow.empty:
+        which = f"in none of {compared:,} steps" if compared > 1 else "nowhere in the one step compared"
         return (
-            f"No straggler: in none of {count(compared, 'step')} did a host or device take 10 % longer than the median of all.",
+            f"No straggler: {which} did a host or device take 10 % longer than the median of all.",
             "info",
         )
     # Of several hosts the host is named: its devices wait for one another, and either can come out slowest.
@@ -330,7 +331,7 @@ def _straggler_table(payload: spec.Tables, stragglers: pd.DataFrame) -> spec.Ite
         spec.column("category", "Mostly in", "text", min_width=170),
         spec.column(
             "category_excess_ms",
-            "There",
+            "Excess there",
             "number",
             digits=2,
             unit="ms",

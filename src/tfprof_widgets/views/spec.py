@@ -55,8 +55,10 @@ def text(words: str, level: Level = "plain") -> Item:
     return {"kind": "text", "text": words, "level": level}
 
 
-def fact(label: str, value: Any, *, hint: str = "", color: str = "", hatch: bool = False) -> dict[str, Any]:
-    """Return a row of ``facts``; with a colour it is also the entry of a chart's legend."""
+def fact(
+    label: str, value: Any, *, hint: str = "", color: str = "", hatch: bool = False, wide: bool = False
+) -> dict[str, Any]:
+    """Return a row of ``facts``; with a colour it is also the entry of a chart's legend, and a ``wide`` one a line below that."""
     row: dict[str, Any] = {"label": label, "value": value}
     if hint:
         row["hint"] = hint
@@ -64,6 +66,8 @@ def fact(label: str, value: Any, *, hint: str = "", color: str = "", hatch: bool
         row["color"] = color
     if hatch:
         row["hatch"] = True
+    if wide:
+        row["wide"] = True
     return row
 
 
