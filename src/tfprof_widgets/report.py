@@ -345,13 +345,13 @@ class Report:
         from . import __version__
         from .display.payload import Payload
         from .display.widget import ReportWidget
-        from .views.alone import only, tables_of
+        from .views.alone import is_text, only, tables_of
 
         shown = self if host is None else self.of_host(host)
         payload = Payload(id=self.id, version=__version__, head=None)
         tab = _tab_or_error(tool, *shown._tools(payload)[tool])  # another Report
         if wanted is not None:
-            tab = {**tab, "items": only(tab["items"], wanted)}
+            tab = {**tab, "items": only(tab["items"], wanted) or only(tab["items"], is_text)}
         needed = tables_of(tab, list(payload.tables))
         payload.tables = {name: table for name, table in payload.tables.items() if name in needed}
         payload.tabs.append(tab)

@@ -26,13 +26,20 @@ def only(items: Sequence[Item], wanted: Callable[[Item], bool]) -> list[Item]:
 
 
 def is_table(item: Item) -> bool:
-    """Whether an item is a table; texts stay too, as they say why there is none."""
-    return item["kind"] in ("table", "text")
+    """Whether an item is a table."""
+    return bool(item["kind"] == "table")
+
+
+def is_text(item: Item) -> bool:
+    """Whether an item is a text: where a tool has nothing to show, it says why."""
+    return bool(item["kind"] == "text")
 
 
 def is_step_chart(item: Item) -> bool:
-    """Whether an item is a chart of the Overview's step time; texts stay too."""
-    return item["kind"] == "text" or (item["kind"] == "figure" and item["title"].startswith("Step time: "))
+    """Whether an item is a chart of the Overview's step time, its legend (facts with colours), or a text on what it leaves out."""
+    if item["kind"] == "facts":
+        return any("color" in row for row in item["rows"])
+    return is_text(item) or (item["kind"] == "figure" and item["title"].startswith("Step time: "))
 
 
 def tables_of(tab: Tab, names: Sequence[str]) -> set[str]:
