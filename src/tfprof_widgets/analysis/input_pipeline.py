@@ -123,7 +123,7 @@ class InputPipeline:
     input_ops : DataFrame
         The input ops; see `input_ops`.
     tf_data : DataFrame
-        The pipelines' stages (`TfData.stages`, with the ``host`` in front).
+        The pipelines' stages (`TfData.stages`).
     pipelines, calls : DataFrame
         The pipelines and the calls of their outermost iterators (`TfData`), likewise.
     notes : list of str
@@ -163,25 +163,25 @@ def input_pipeline(traces: Sequence[Trace], steps: Sequence[Steps], ops: pd.Data
     """
     its = [iterators(trace) for trace in traces]
     analyses = [tf_data(t, s, i) for t, s, i in zip(traces, steps, its, strict=True)]
-    table = input_ops(traces, ops, its)
-    host_side = _host_side(table)
+    ops_columns = _input_ops(traces, ops, its)
+    host_side = _host_side(ops_columns)
     per_step = _per_step(steps)
-    device_side = _device_side(per_step)
+    kinds = _kinds(per_step)
     notes = list(dict.fromkeys(note for a in analyses for note in a.notes))
-    if len(table):
+    if ops_columns["name"]:
         notes.append(
             "Times of input ops are added up over threads that work at the same time as the devices: compare them with one another, "
             "not with the step time. Time spent waiting for another thread is part of the self time, and is shown beside it."
         )
     return InputPipeline(
-        summary=_summary(steps, per_step, host_side, analyses),
-        device_side=device_side,
-        per_step=per_step,
-        host_side=host_side,
-        input_ops=table,
-        tf_data=_with_host(traces, [a.stages for a in analyses]),
-        pipelines=_with_host(traces, [a.pipelines for a in analyses]),
-        calls=_with_host(traces, [a.calls for a in analyses]),
+        summary=_summary(steps, per_step, kinds, host_side, analyses),
+        device_side=_device_side(per_step, kinds),
+        per_step=frame(per_step, _PER_STEP_COLUMNS),
+        host_side=pd.DataFrame(host_side),
+        input_ops=frame(ops_columns, _INPUT_OP_COLUMNS),
+        tf_data=_of_hosts([a.stages for a in analyses]),
+        pipelines=_of_hosts([a.pipelines for a in analyses]),
+        calls=_of_hosts([a.calls for a in analyses]),
         notes=notes,
     )
 
@@ -208,14 +208,19 @@ def input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterator
         self time, and is in the op table under the functions' own ops).
     """
     its = [iterators(trace) for trace in traces] if its is None else its
+    return frame(_input_ops(traces, ops, its), _INPUT_OP_COLUMNS)
+
+
+def _input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterators]) -> dict[str, Any]:
     kind = ops["type"].to_numpy(object)
-    on_host = (ops["host_or_device"] == HOST).to_numpy(bool)
-    is_input = np.array([k == "Dataset" or _is_enqueue(k) for k in kind], bool) & on_host
-    mine = ops[is_input]
+    is_input = np.array([k == "Dataset" or _is_enqueue(k) for k in kind], bool)
+    is_input &= ops["host_or_device"].to_numpy(object) == HOST
     rows: dict[str, NDArray[np.float64]] = {}
     enqueues = set()
-    numbers = np.stack([mine["occurrences"], mine["total_time_us"] * 1e6, mine["self_time_us"] * 1e6], axis=1)
-    for name, one_kind, number in zip(mine["name"], kind[is_input], numbers.astype(np.float64), strict=True):
+    name_of = ops["name"].to_numpy(object)[is_input]
+    count, total_us, self_us = (ops[c].to_numpy()[is_input] for c in ("occurrences", "total_time_us", "self_time_us"))
+    numbers = np.stack([count, total_us * 1e6, self_us * 1e6], axis=1)
+    for name, one_kind, number in zip(name_of, kind[is_input], numbers, strict=True):
         rows[name] = rows[name] + number if name in rows else number  # what ran eagerly and in functions has two rows
         if _is_enqueue(one_kind):
             enqueues.add(name)
@@ -227,7 +232,7 @@ def input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterator
     names = sorted(rows, key=lambda n: (-rows[n][2], n))
     numbers = np.array([rows[n] for n in names], np.float64).reshape(-1, 3)
     whole = numbers[:, 2].sum() or 1.0
-    columns = {
+    return {
         "name": names,
         "count": numbers[:, 0],
         "total_time_ms": numbers[:, 1] / 1e9,
@@ -238,7 +243,6 @@ def input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterator
         "wait_time_ms": np.minimum([wait.get(n, 0) for n in names], numbers[:, 2]) / 1e9,
         "function_time_ms": np.array([function.get(n, 0) for n in names], np.float64) / 1e9,
     }
-    return frame(columns, _INPUT_OP_COLUMNS)
 
 
 def _is_enqueue(op_type: str) -> bool:
@@ -290,32 +294,27 @@ def _waits_and_functions(traces: Sequence[Trace], its: Sequence[Iterators]) -> t
     return wait, function
 
 
-def _host_side(table: pd.DataFrame) -> pd.DataFrame:
-    of_op = table["category"].to_numpy(object)
-    member = np.array([of_op == name for name in CATEGORIES], np.float64).reshape(len(CATEGORIES), len(table))
-    time, wait, function = (member @ table[c].to_numpy() for c in ("self_time_ms", "wait_time_ms", "function_time_ms"))
-    return pd.DataFrame(
-        {
-            "category": list(CATEGORIES),
-            "time_ms": time,
-            "time_pct": 100 * time / (time.sum() or 1.0),
-            "wait_time_ms": wait,
-            "function_time_ms": function,
-            "ops": member.sum(axis=1).astype(np.int64),
-            "description": list(CATEGORIES.values()),
-        }
-    )
+def _host_side(ops: dict[str, Any]) -> dict[str, Any]:
+    of_op = np.array(ops["category"], object)
+    member = np.array([of_op == name for name in CATEGORIES], np.float64).reshape(len(CATEGORIES), len(of_op))
+    time, wait, function = (member @ ops[c] for c in ("self_time_ms", "wait_time_ms", "function_time_ms"))
+    return {
+        "category": list(CATEGORIES),
+        "time_ms": time,
+        "time_pct": 100 * time / (time.sum() or 1.0),
+        "wait_time_ms": wait,
+        "function_time_ms": function,
+        "ops": member.sum(axis=1).astype(np.int64),
+        "description": list(CATEGORIES.values()),
+    }
 
 
-def _with_host(traces: Sequence[Trace], tables: list[pd.DataFrame]) -> pd.DataFrame:
-    tables = [table.copy(deep=False) for table in tables]
-    for trace, table in zip(traces, tables, strict=True):
-        table.insert(0, "host", [trace.host] * len(table) if len(table) else pd.Series(dtype="str"))
+def _of_hosts(tables: list[pd.DataFrame]) -> pd.DataFrame:
     return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
-def _per_step(steps: Sequence[Steps]) -> pd.DataFrame:
-    """One row a step and host."""
+def _per_step(steps: Sequence[Steps]) -> dict[str, NDArray[Any]]:
+    """One row a step and host: the columns."""
     parts: dict[str, list[NDArray[Any]]] = {name: [] for name in _PER_STEP_COLUMNS}
     for one in steps:
         table = one.table
@@ -337,7 +336,7 @@ def _per_step(steps: Sequence[Steps]) -> pd.DataFrame:
         parts["input_max_ms"].append(_extreme(np.maximum, row, waiting, shape))
         parts["input_pct"].append(np.bincount(row, weights=pct) / devices)
         parts["averaged"].append(np.bincount(row, weights=one.averaged) > 0)
-    return frame({name: np.concatenate(columns) for name, columns in parts.items() if columns}, _PER_STEP_COLUMNS)
+    return {name: np.concatenate([np.empty(0, bool), *columns]) for name, columns in parts.items()}
 
 
 def _extreme(which: np.ufunc, row: NDArray[np.int64], value: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
@@ -346,19 +345,17 @@ def _extreme(which: np.ufunc, row: NDArray[np.int64], value: NDArray[np.float64]
     return result
 
 
-def _device_side(per_step: pd.DataFrame) -> pd.DataFrame:
+def _device_side(per_step: dict[str, NDArray[Any]], kinds: list[str]) -> pd.DataFrame:
     """Statistics of step time and input time, a kind at a time."""
     columns: dict[str, list[Any]] = {name: [] for name in _DEVICE_SIDE_COLUMNS}
-    averaged = per_step["averaged"].to_numpy()
-    kind = per_step["kind"].to_numpy(object)
-    for one in _kinds(per_step):
-        mine = averaged & (kind == one)
+    for one in kinds:
+        mine = per_step["averaged"] & (per_step["kind"] == one)
         for measure, column in (
             ("step_time_ms", "duration_ms"),
             ("input_time_ms", "input_ms"),
             ("input_pct", "input_pct"),
         ):
-            value = per_step[column].to_numpy()[mine]
+            value = per_step[column][mine]
             columns["kind"].append(one)
             columns["measure"].append(measure)
             columns["steps"].append(len(value))
@@ -370,13 +367,11 @@ def _device_side(per_step: pd.DataFrame) -> pd.DataFrame:
     return frame(columns, _DEVICE_SIDE_COLUMNS)
 
 
-def _kinds(per_step: pd.DataFrame) -> list[str]:
+def _kinds(per_step: dict[str, NDArray[Any]]) -> list[str]:
     """Kinds of the steps in averages: training first, the rest by the time that they take."""
-    averaged = per_step["averaged"].to_numpy()
+    averaged = per_step["averaged"]
     total: dict[str, float] = {}
-    for kind, duration in zip(
-        per_step["kind"].to_numpy(object)[averaged], per_step["duration_ms"].to_numpy()[averaged], strict=True
-    ):
+    for kind, duration in zip(per_step["kind"][averaged], per_step["duration_ms"][averaged], strict=True):
         total[kind] = total.get(kind, 0.0) + duration
     by_time = sorted(total, key=lambda k: -total[k])
     return sorted(by_time, key=lambda k: _KIND_ORDER.index(k) if k in _KIND_ORDER else len(_KIND_ORDER))
@@ -386,24 +381,24 @@ def _kinds(per_step: pd.DataFrame) -> list[str]:
 
 
 def _summary(
-    steps: Sequence[Steps], per_step: pd.DataFrame, host_side: pd.DataFrame, analyses: Sequence[TfData]
+    steps: Sequence[Steps],
+    per_step: dict[str, NDArray[Any]],
+    kinds: list[str],
+    host_side: dict[str, Any],
+    analyses: Sequence[TfData],
 ) -> InputSummary:
     facts: dict[str, Any] = {}
-    time = host_side["time_ms"].to_numpy()
-    if time.sum() > 0:
-        facts = {
-            "category": host_side["category"].iloc[time.argmax()],
-            "category_pct": float(host_side["time_pct"].iloc[time.argmax()]),
-        }
+    most = host_side["time_ms"].argmax()
+    if host_side["time_ms"][most] > 0:
+        facts = {"category": host_side["category"][most], "category_pct": float(host_side["time_pct"][most])}
     pipeline, stage = _main_pipeline(analyses)
     if stage is not None:
         facts |= {"stage": stage["stage"], "stage_pct": stage["blocking_pct"]}
 
-    kinds = _kinds(per_step)
     # Each device has its own step; the share is that of all devices' time.
     device_ms = waiting_ms = other_ms = 0.0
     for one in steps:
-        mine = one.averaged & (one.table["kind"] == kinds[0]).to_numpy(bool) if kinds else one.averaged[:0]
+        mine = one.averaged & (one.table["kind"].to_numpy(object) == kinds[0]) if kinds else one.averaged[:0]
         if mine.any():
             device_ms += one.table["duration_ms"].to_numpy()[mine].sum()
             waiting_ms += one.table["input_ms"].to_numpy()[mine].sum()
@@ -418,14 +413,14 @@ def _summary(
 
     kind = kinds[0]
     input_pct, other_pct = float(100 * waiting_ms / device_ms), float(100 * other_ms / device_ms)
-    averaged = per_step["averaged"].to_numpy() & (per_step["kind"] == kind).to_numpy(bool)
-    step_ms = float(per_step["duration_ms"].to_numpy()[averaged].mean())
-    input_ms = float(per_step["input_ms"].to_numpy()[averaged].mean())
+    averaged = per_step["averaged"] & (per_step["kind"] == kind)
+    step_ms = float(per_step["duration_ms"][averaged].mean())
+    input_ms = float(per_step["input_ms"][averaged].mean())
     verdict = "high" if input_pct >= HIGH_INPUT_PCT else "moderate" if input_pct >= MODERATE_INPUT_PCT else "low"
 
     words = {"high": "Highly input-bound", "moderate": "Moderately input-bound", "low": "Not input-bound"}[verdict]
     what = _STEP_IN_A_SENTENCE.get(kind, f"a step ({kind})")
-    each = per_step["devices"].to_numpy()[averaged].max()
+    each = per_step["devices"][averaged].max()
     if each > 1:  # the devices' own steps differ, so no one step time goes with the share
         parts = [
             f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {_ms(input_ms)} each."

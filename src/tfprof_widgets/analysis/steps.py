@@ -434,12 +434,9 @@ def _name_kinds(trace: Trace, host: _HostSteps, step_of: NDArray[np.int64]) -> N
         return
     # The function inside, `__inference_multi_step_on_iterator_1435`, is the same for all its calls.
     inner = _inner_functions(trace, host)
-    is_op = trace.ops.category == TF_OP
+    ops = _count(trace, trace.ops.category == TF_OP, step_of, len(host.kind))
     is_gradient = trace.meta_matches(lambda n: _GRADIENT.search(n) is not None)
-    mine = np.flatnonzero(step_of >= 0)
-    n = len(host.kind)
-    ops = np.bincount(step_of[mine[is_op[trace.meta[mine]]]], minlength=n)
-    gradients = np.bincount(step_of[mine[is_gradient[trace.meta[mine]]]], minlength=n)
+    gradients = _count(trace, is_gradient, step_of, len(host.kind))
     for function in set(inner[ambiguous]):
         at = ambiguous & (inner == function)
         if gradients[at].any():
@@ -447,6 +444,12 @@ def _name_kinds(trace: Trace, host: _HostSteps, step_of: NDArray[np.int64]) -> N
         elif ops[at].any():
             host.kind[at] = "test"
         # With no ops recorded (host tracer level 1) nothing tells the two apart: the function's own name stays.
+
+
+def _count(trace: Trace, which_meta: NDArray[np.bool_], step_of: NDArray[np.int64], n_steps: int) -> NDArray[np.int64]:
+    """Number of events in each step whose metadata row is one of some."""
+    step = step_of[np.flatnonzero(which_meta[trace.meta])]
+    return np.bincount(step[step >= 0], minlength=n_steps)
 
 
 def _inner_functions(trace: Trace, host: _HostSteps) -> NDArray[np.object_]:
@@ -707,9 +710,7 @@ def _end_of_data(
     """Last calls of a run in which the iterator had nothing left, so that next to no op ran."""
     n = len(kind)
     ended = np.zeros(n, np.bool_)
-    is_op = trace.ops.category == TF_OP
-    mine = np.flatnonzero((step_of >= 0) & is_op[trace.meta])
-    ops = np.bincount(step_of[mine], minlength=n)
+    ops = _count(trace, trace.ops.category == TF_OP, step_of, n)
     for k in dict.fromkeys(kind):
         at = np.flatnonzero(kind == k)
         if len(at) > 2:

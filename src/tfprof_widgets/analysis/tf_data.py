@@ -37,7 +37,7 @@ _NUMBER = re.compile(r":\d+$")
 _MANY_DATASETS = 8
 _BELOW_INTERLEAVE = re.compile(r"::ParallelInterleave\w*(?=\[\*\])")
 _STAGE_COLUMNS = {
-    "pipeline": "int64", "stage": "str", "name": "str", "depth": "int64", "parent": "str", "calls": "int64",
+    "host": "str", "pipeline": "int64", "stage": "str", "name": "str", "depth": "int64", "parent": "str", "calls": "int64",
     "total_time_ms": "float64", "self_time_ms": "float64", "wait_time_ms": "float64", "work_time_ms": "float64",
     "function_time_ms": "float64", "python_time_ms": "float64", "time_per_batch_ms": "float64",
     "blocking_time_ms": "float64", "blocking_pct": "float64", "is_bottleneck": "bool", "is_asynchronous": "bool",
@@ -45,20 +45,20 @@ _STAGE_COLUMNS = {
     "batch_size": "float64", "cycle_length": "float64",
 }  # fmt: skip
 _PIPELINE_COLUMNS = {
-    "pipeline": "int64", "name": "str", "kind": "str", "place": "str", "iterators": "int64", "calls": "int64",
+    "host": "str", "pipeline": "int64", "name": "str", "kind": "str", "place": "str", "iterators": "int64", "calls": "int64",
     "mean_ms": "float64", "min_ms": "float64", "max_ms": "float64", "first_call_ms": "float64", "total_time_ms": "float64",
     "slow_calls": "int64", "step_time_ms": "float64", "blocked_ms": "float64", "blocked_pct": "float64", "verdict": "str",
     "bottleneck": "str", "bottleneck_pct": "float64", "cpu_budget": "float64", "statement": "str", "suggestion": "str",
 }  # fmt: skip
 _CALL_COLUMNS = {
-    "pipeline": "int64", "iterator": "int64", "step": "int64", "start_ms": "float64", "duration_ms": "float64",
+    "host": "str", "pipeline": "int64", "iterator": "int64", "step": "int64", "start_ms": "float64", "duration_ms": "float64",
     "is_slow": "bool", "is_judged": "bool", "bottleneck": "str", "bottleneck_ms": "float64",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TfData:
-    """The input pipelines of one host.
+    """The input pipelines of one host. Each table begins with the ``host``.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = No
         notes = [
             "No tf.data iterators in this profile: the input doesn't come from tf.data, or nothing was read while the profiler ran."
         ]
-        return TfData(_frame([], _PIPELINE_COLUMNS), _frame([], _STAGE_COLUMNS), _frame([], _CALL_COLUMNS), notes)
+        return TfData(frame({}, _PIPELINE_COLUMNS), frame({}, _STAGE_COLUMNS), frame({}, _CALL_COLUMNS), notes)
     step_times = _StepTimes(steps)
     calls = _root_calls(trace, its, steps)
     kind = _kind_of_iterators(its, calls, step_times)
@@ -154,9 +154,9 @@ def tf_data(trace: Trace, steps: Steps | None = None, its: Iterators | None = No
             f"{idle} of {len(pipelines)} pipelines worked in the background, but nobody took anything from them meanwhile."
         )
     return TfData(
-        pipelines=_frame(pipelines, _PIPELINE_COLUMNS),
-        stages=_frame(stages, _STAGE_COLUMNS),
-        calls=_call_table(its, calls, slow, blocking, owner),
+        pipelines=_frame(trace.host, pipelines, _PIPELINE_COLUMNS),
+        stages=_frame(trace.host, stages, _STAGE_COLUMNS),
+        calls=_call_table(trace.host, its, calls, slow, blocking, owner),
         notes=notes,
         main=main,
         main_stage=bottlenecks.get(main["pipeline"]) if main else None,
@@ -184,8 +184,9 @@ def frame(columns: Mapping[str, Any], kinds: Mapping[str, str]) -> pd.DataFrame:
     return pd.DataFrame({name: typed(name, kind) for name, kind in kinds.items()})
 
 
-def _frame(rows: list[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
-    return frame({name: [row[name] for row in rows] for name in kinds}, kinds)
+def _frame(host: str, rows: list[dict[str, Any]], kinds: dict[str, str]) -> pd.DataFrame:
+    columns = {name: [row[name] for row in rows] for name in kinds if name != "host"}
+    return frame({"host": [host] * len(rows), **columns}, kinds)
 
 
 class _StepTimes:
@@ -199,15 +200,14 @@ class _StepTimes:
         self._kind = np.zeros(0, np.int64)
         if steps is None or not len(steps.table):
             return
-        number = steps.table["step"].to_numpy(np.int64)
+        number, duration_ms, kind = (steps.table[c].to_numpy()[steps.slowest] for c in ("step", "duration_ms", "kind"))
         self.duration_ms = np.zeros(number.max() + 1)
-        np.maximum.at(self.duration_ms, number, steps.table["duration_ms"].to_numpy())
+        self.duration_ms[number] = duration_ms
         self.averaged = np.zeros(len(self.duration_ms), np.bool_)
-        self.averaged[number[steps.averaged]] = True
-        code, texts = pd.factorize(steps.table["kind"])
-        self.kinds = list(texts)
+        self.averaged[number] = steps.averaged[steps.slowest]
+        self.kinds = list(dict.fromkeys(kind))
         self._kind = np.full(len(self.duration_ms), -1, np.int64)
-        self._kind[number] = code
+        self._kind[number] = [self.kinds.index(one) for one in kind]
 
     def kind(self, step: NDArray[np.int64]) -> NDArray[np.int64]:
         """Code of the kind of steps; -1 for none."""
@@ -430,7 +430,12 @@ def _slow(calls: _RootCalls, pipelines: list[dict[str, Any]]) -> NDArray[np.bool
 
 
 def _call_table(
-    its: Iterators, calls: _RootCalls, slow: NDArray[np.bool_], blocking: NDArray[np.int64], owner: NDArray[np.int64]
+    host: str,
+    its: Iterators,
+    calls: _RootCalls,
+    slow: NDArray[np.bool_],
+    blocking: NDArray[np.int64],
+    owner: NDArray[np.int64],
 ) -> pd.DataFrame:
     """The root calls, and in which stage most of the time of each was spent."""
     held = np.flatnonzero(owner >= 0)
@@ -446,6 +451,7 @@ def _call_table(
     stage[call[last]] = key[last] % n_stages
     most[call[last]] = spent[last]
     columns = {
+        "host": [host] * len(calls.row),
         "pipeline": calls.pipeline,
         "iterator": calls.iterator,
         "step": calls.step,

@@ -118,9 +118,11 @@ class Stats:
         self._bits, self._kind = self._values(columns, planes, vocabulary)
         self._name = _codes(vocabulary, planes, np.asarray(columns.field("metadata_id")))
         self._owner = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
-        by_name = np.argsort(self._name, kind="stable")
-        bounds = np.arange(len(self._code) + 1).astype(self._name.dtype)  # another type would convert all names
-        self._first = np.searchsorted(self._name[by_name], bounds)
+        # Names of one byte (-1 is then the last one) sort in one pass.
+        key = self._name.astype(np.uint8) if len(self._code) < 256 else self._name
+        by_name = np.argsort(key, kind="stable")
+        bounds = np.arange(len(self._code) + 1).astype(key.dtype)  # another type would convert all names
+        self._first = np.searchsorted(key[by_name], bounds)
         self._by_name = by_name.astype(np.int32)
 
     def _values(
