@@ -49,7 +49,7 @@ RETRACES = 2
 # Of an allocator that is nearly full, a share of free memory in pieces that size can end in an out-of-memory error.
 FRAGMENTATION, NEARLY_FULL = 0.3, 0.8
 # A worker is the straggler of the run if it is the slowest by 10 % (pod.STRAGGLER_EXCESS_PCT) in most of the steps.
-STRAGGLER_STEPS_SHARE = 0.5
+STRAGGLER_STEPS_SHARE, STRAGGLER_STEPS = 0.5, 3  # of at least so many compared steps
 # Compiling that takes this share of the capture is worth a word, even if only the first step compiles.
 COMPILATION_PCT = 10.0
 
@@ -536,7 +536,7 @@ def _collectives(run: Run) -> Iterator[Finding]:
 
 def _straggler(run: Run) -> Iterator[Finding]:
     table = run.stragglers
-    if table.empty:
+    if len(table) < STRAGGLER_STEPS:
         return
     slow = table[table["is_straggler"].astype(bool)]
     if len(slow) < STRAGGLER_STEPS_SHARE * len(table):

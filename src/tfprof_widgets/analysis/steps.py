@@ -235,8 +235,9 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
     result = Steps(table, between, source, notes, step_of)
     left_out = int((~result.averaged[result.slowest]).sum())
     if left_out:
+        verb = "is" if left_out == 1 else "are"
         notes.append(
-            f"{left_out} of {n_steps} steps are left out of the averages (first, last, traced, compiling or at the end of the data)."
+            f"{left_out} of {n_steps} steps {verb} left out of the averages (first, last, traced, compiling or at the end of the data)."
         )
     return result
 
