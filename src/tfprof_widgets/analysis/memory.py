@@ -225,6 +225,8 @@ class _Rows:
     def _place(self, owner: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         if not len(self._event):
             return np.empty(0, np.int64), np.zeros(len(owner), bool)
+        if np.array_equal(owner, self._event):  # most stats are those of all memory events and of no other
+            return self._row, np.ones(len(owner), bool)
         row = np.minimum(np.searchsorted(self._event, owner), len(self._event) - 1)
         found = self._event[row] == owner
         return self._row[row[found]], found

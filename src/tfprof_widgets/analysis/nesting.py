@@ -154,7 +154,7 @@ def _enclosing(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArra
     # An event encloses the next, or nothing; it closes at the first one that starts not before its end.
     encloses = start[1:] < end[:-1]
     closing = np.bincount(np.searchsorted(start, end[:-1][encloses]), minlength=n)[1:n]
-    change = encloses - closing
+    change: NDArray[np.int32] = encloses - closing.astype(np.int32)
     depth = np.zeros(n, np.int32)
     np.cumsum(change, out=depth[1:])
     # An event deeper than the one before it lies in that one; any other is a sibling of the last one of its depth.

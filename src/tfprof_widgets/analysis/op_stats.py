@@ -197,9 +197,8 @@ def _named_ops(trace: Trace, names: _Names) -> tuple[NDArray[np.int64], NDArray[
     for i in at.tolist():
         code_of_meta[i] = names.code(ops.name[i], ops.type[i], is_tf=ops.category[i] == TF_OP)
     is_host = trace.line_is_host & ~trace.line_is_derived
-    on_host = trace.events_of(is_host)
-    code = code_of_meta[trace.meta[on_host]]
-    event, code = on_host[code >= 0], code[code >= 0]
+    event = np.flatnonzero((code_of_meta >= 0)[trace.meta] & is_host[trace.line])
+    code = code_of_meta[trace.meta[event]]
 
     owner, text, texts = trace.strings("tf_op")
     is_allocation = trace.meta_matches(ALLOCATION_NAMES.__contains__)

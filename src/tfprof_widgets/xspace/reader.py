@@ -156,7 +156,9 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
             "message of a *.xplane.pb file; if it was copied, copy it again."
         )
         raise XSpaceError(msg) from error
-    space = _flatten(batch, name, len(data))
+    size_bytes = len(data)
+    del source, data  # the decoded columns hold all of it: let it go before more is made
+    space = _flatten(batch, name, size_bytes)
     if not space.plane_name:
         msg = (
             f"{name}: no plane in it, so it is not a TensorFlow profile (or an empty session). "
@@ -314,8 +316,8 @@ def lookup(
     if high - low < 4 * len(keys) + 1024:  # dense ids (the usual case): a direct table
         table = np.full(high - low + 2, -1, values.dtype)
         table[keys - low] = values
-        if low <= int(wanted.min()) and int(wanted.max()) <= high:
-            return table[wanted - low if low else wanted]
+        if low == 0 and int(wanted.view(np.uint64).max()) <= high:  # negative ones are huge as unsigned ones
+            return table[wanted]
         inside = (wanted >= low) & (wanted <= high)
         return table[np.where(inside, wanted - low, high - low + 1)]
     order = np.argsort(keys, kind="stable")

@@ -132,7 +132,7 @@ class Stats:
         # Most are signed: those first, in one go; what the others get in their place means nothing until they are filled in.
         signed = columns.field("int64_value")
         bits = _raw(signed).copy()
-        kind = np.where(_valid(signed), np.int8(_SIGNED), np.int8(_UNSET))
+        kind = _valid(signed) * np.int8(_SIGNED)
         for field, code in (("double_value", _DOUBLE), ("uint64_value", _UNSIGNED)):
             column = columns.field(field)
             if column.null_count < len(column):
