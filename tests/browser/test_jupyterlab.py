@@ -257,7 +257,14 @@ def test_tools_compose_and_follow_python_and_a_report_shown_again_starts_where_i
     run_new_cell(opened, ask).get_by_text("the reader is in: input_pipeline").last.wait_for()
     assert opened.foreign == []
     assert opened.errors == []
-    opened.close()
+    shut_down(opened)
+
+
+def shut_down(notebook: Notebook) -> None:
+    """End the notebook's kernel, and close its page: the server goes on for the other tests."""
+    notebook.command("kernelmenu:shutdown")
+    notebook.page.wait_for_function(f"{WIDGET}.sessionContext.session === null")
+    notebook.close()
 
 
 @pytest.fixture(scope="module")
@@ -265,9 +272,7 @@ def saved(live, lab, written):
     """The notebook's file after it was saved and its kernel shut down."""
     live.command("docmanager:save")
     live.page.wait_for_function(f"!{WIDGET}.context.model.dirty")
-    live.command("kernelmenu:shutdown")
-    live.page.wait_for_function(f"{WIDGET}.sessionContext.session === null")
-    live.close()
+    shut_down(live)
     assert lab.get("/api/kernels") == []
     return written
 

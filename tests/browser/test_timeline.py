@@ -603,7 +603,7 @@ def test_an_op_of_the_table_is_shown_in_the_trace(browser) -> None:
     row.hover()
     row.get_by_role("button", name="Show dense/MatMul in the trace").click()
     page.wait_for_function("() => document.querySelector('.tfprof-tl').timeline.viewport.end < 41e6")
-    assert page.locator(".tl-selected").is_visible()
+    page.locator(".tl-selected").wait_for()
     assert problems == []
     page.context.close()
 
