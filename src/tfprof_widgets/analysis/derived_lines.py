@@ -231,9 +231,11 @@ def _op_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) ->
 
 
 def _scope_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) -> NDArray[np.int32]:
-    return _table([[names.code(part) for part in name.split("/")[:-1]] for name in devices.op_names])[
-        devices.op_code[rows]
-    ]
+    scopes = [name.rpartition("/")[0] for name in devices.op_names]
+    levels = {
+        scope: [names.code(part) for part in scope.split("/")] if scope else [] for scope in dict.fromkeys(scopes)
+    }
+    return _table([levels[scope] for scope in scopes])[devices.op_code[rows]]
 
 
 def _table(paths: list[list[int]]) -> NDArray[np.int32]:

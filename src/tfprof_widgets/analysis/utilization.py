@@ -186,7 +186,8 @@ def _gaps(
 
 def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
     """Device events that work on 16-bit numbers: by the shapes of their op, else by their own name."""
-    by_name = trace.meta_matches(lambda name: _HALF_NAME.search(name) is not None)[trace.meta[devices.event]]
+    metas, inverse = np.unique(trace.meta[devices.event], return_inverse=True)
+    by_name = np.array([_HALF_NAME.search(trace.space.meta_name[m]) is not None for m in metas], bool)[inverse]
     owner, code, texts = trace.strings("shape")
     row, found = devices.rows(owner)
     if not len(row):
