@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from generate import Space
+from generate import Space, cpu_fit_capture
 from tfprof_widgets import xspace
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.analysis.timeline import Timeline, pack_lanes, timeline
 from tfprof_widgets.display.payload import Payload
+from tfprof_widgets.report import Report
 from tfprof_widgets.views.timeline import PS_PER_NS, describe, pack_events, timeline_tab
 
 
@@ -310,3 +311,31 @@ def test_an_event_takes_under_three_bytes(capture) -> None:
     assert len(payload.tables["timeline_events"]) / len(data.events) < 3.0
     assert sum(map(len, payload.tables.values())) * 4 / 3 / len(trace.whole) < 3.2  # as base64
     assert gzip.decompress(payload.tables["timeline_events"])
+
+
+def test_counters_leave_the_packed_starts_of_events_alone():
+    report = Report([xspace.read(cpu_fit_capture(epochs=2, batches=8).bytes())])
+    data = report.timelines[0]
+    assert len(data.counters)
+    packed = {}
+
+    class Tables:
+        def add_table(self, name, frame):
+            packed[name] = frame
+
+    timeline_tab(Tables(), data)
+    table = packed["timeline_events"]
+
+    def number(name):
+        return sum(table[c].to_numpy(np.int64) << (8 * i) for i, c in enumerate(c for c in table if c.startswith(name)))
+
+    gap, duration, lane = number("start"), number("duration"), number("lane")
+    bits = 8 * sum(c.startswith("start") for c in table)
+    gap = np.where(gap >= 1 << (bits - 1), gap - (1 << bits), gap)
+    tracks = data.tracks[~data.tracks["hidden"] & (data.tracks["kind"] != "counter")]
+    start = np.zeros(len(table), np.int64)
+    for first, count in zip(tracks["first"], tracks["count"], strict=True):
+        for i in range(first, first + count):
+            before = 0 if i == first else start[i - 1] + (0 if lane[i] > lane[i - 1] else duration[i - 1])
+            start[i] = before + gap[i]
+    assert start.tolist() == (data.events["start_ps"].to_numpy() // 1000).tolist()

@@ -70,7 +70,8 @@ def timeline_tab(
     """
     colors = colors or OpColors()
     unit_ps = _unit_ps(data)
-    first = data.tracks.groupby("hidden")["first"]
+    # A counter's rows are in a table of their own: its first one there is no event.
+    first = data.tracks[data.tracks["kind"] != "counter"].groupby("hidden")["first"]
     firsts = {hidden: np.sort(rows.to_numpy()) for hidden, rows in first}
     empty = np.empty(0, np.int64)
     payload.add_table(f"{prefix}_events", pack_events(data.events, firsts.get(False, empty), unit_ps))
