@@ -364,11 +364,13 @@ def test_keys_move_only_while_the_timeline_has_the_focus(viewer: Viewer) -> None
     assert zoomed["end"] - zoomed["start"] < 0.9 * (before["end"] - before["start"])
     viewer.page.keyboard.press("s")
     back = viewer.settle()
-    assert back["end"] - back["start"] == pytest.approx(before["end"] - before["start"])
+    # The view glides to where a key sends it: what is left of the way when it is looked at is less than a percent.
+    span = before["end"] - before["start"]
+    assert back["end"] - back["start"] == pytest.approx(span, rel=0.01)
     viewer.page.keyboard.press("d")
     assert viewer.settle()["start"] > back["start"]
     viewer.page.keyboard.press("a")
-    assert viewer.settle()["start"] == pytest.approx(back["start"])
+    assert viewer.settle()["start"] == pytest.approx(back["start"], abs=0.01 * span)
     viewer.page.keyboard.press("z")
     whole = viewer.settle()
     assert whole["start"] < 0
