@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from .capture import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
     from .report import Report, load, runs
+    from .session import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
     from .xspace import XSpaceError
 
     __version__: str
@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "CaptureError": "capture",
-    "CaptureInfo": "capture",
-    "Profile": "capture",
-    "TensorFlowMissingError": "capture",
-    "profile": "capture",
+    "CaptureError": "session",
+    "CaptureInfo": "session",
+    "Profile": "session",
+    "TensorFlowMissingError": "session",
+    "profile": "session",
     "Report": "report",
     "load": "report",
     "runs": "report",

@@ -15,7 +15,7 @@ import ast
 import keyword
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,8 @@ except ImportError:  # IPython 7, which Colab has: a final semicolon after a pro
         return magic_func
 
 
-from .capture import CaptureError, Options, Session, describe_error
+from .options import RECORDED, SHOWN, Option
+from .session import CaptureError, Options, Session, describe_error
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -55,6 +56,17 @@ _NESTED = "A %tfprofile inside this cell was not started: the whole cell was bei
 
 # A word, in which a quoted part may hold spaces.
 _WORD = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|\S)+)""")
+
+
+def _shared(options: Sequence[Option]) -> Callable[[Any], Any]:
+    """Return a decorator that gives a magic these options, in their order."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = argument(*option.flags, **option.keywords)(function)
+        return function
+
+    return decorate
 
 
 @dataclass
@@ -95,34 +107,14 @@ class ProfileMagics(Magics):
     @output_can_be_silenced
     @magic_arguments()
     @argument("--as", dest="variable", metavar="NAME", help="also bind the report to this variable.")
-    @argument("--name", metavar="TEXT", help='title of the report; quote it if it has spaces. Default: "In [n]".')
+    @_shared(SHOWN)
     @argument(
         "--logdir",
         metavar="DIR",
         help="keep the profile in this log directory, where TensorBoard finds it too "
         "(DIR/plugins/profile/...). Without it nothing is kept but the report.",
     )
-    @argument(
-        "--host-level",
-        metavar="N",
-        type=int,
-        default=2,
-        choices=(1, 2, 3),
-        help="detail of the host's trace: 1 critical events only, 2 the usual ones, 3 verbose. Default: 2.",
-    )
-    @argument(
-        "--python",
-        action="store_true",
-        help="trace every call of a Python function too. Slows Python down noticeably.",
-    )
-    @argument(
-        "--device-level",
-        metavar="N",
-        type=int,
-        default=1,
-        choices=(0, 1),
-        help="1 to trace devices (GPU, TPU), 0 not to. Default: 1.",
-    )
+    @_shared(RECORDED)
     @argument("--quiet", action="store_true", help="don't display the report; it is still in tfprof_report.")
     @argument("code", nargs="*", help="for %%tfprofile on one line: the code to profile.")
     @line_cell_magic

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from .capture import CaptureInfo
     from .display.payload import Payload
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
+    from .session import CaptureInfo
     from .views.colors import OpColors
     from .views.spec import Item, Tab
 

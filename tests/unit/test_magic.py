@@ -11,7 +11,7 @@ from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
-from tfprof_widgets import capture, magic
+from tfprof_widgets import magic, session
 
 
 class Report:
@@ -22,7 +22,7 @@ class Report:
         return {"text/plain": f"<report of {self.session.name}>", "text/html": "<div class='tfprof-report'></div>"}
 
 
-class Session(capture.Session):
+class Session(session.Session):
     """A capture that records no more than when it ran."""
 
     made: list[Session] = []  # noqa: RUF012
@@ -32,13 +32,13 @@ class Session(capture.Session):
 
     def start(self):
         if self.refuse:
-            raise capture.CaptureError(self.refuse)
+            raise session.CaptureError(self.refuse)
         Session.made.append(self)
         Session.running_now = True
 
     def stop(self, error=None):
         if error is not None:
-            self.error = capture.describe_error(error)
+            self.error = session.describe_error(error)
         Session.running_now = False
 
     def load(self):

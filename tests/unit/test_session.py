@@ -13,8 +13,8 @@ import pytest
 
 import tfprof_widgets as tfprof
 from generate import Space, cpu_fit_capture
-from tfprof_widgets import capture
-from tfprof_widgets.capture import CaptureError, Options, Session, TensorFlowMissingError, describe_error
+from tfprof_widgets import session
+from tfprof_widgets.session import CaptureError, Options, Session, TensorFlowMissingError, describe_error
 
 PROFILE = cpu_fit_capture(epochs=1, batches=3).bytes()
 
@@ -83,7 +83,7 @@ def nothing_is_left(tmp_path, monkeypatch):
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     yield
-    assert capture.active() is None
+    assert session.active() is None
     assert not list(temporary.iterdir())
 
 
@@ -280,7 +280,7 @@ def test_without_tensorflow_the_install_line_is_shown(monkeypatch):
 def test_a_folder_called_tensorflow_is_not_tensorflow(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", types.ModuleType("tensorflow"))
     with pytest.raises(TensorFlowMissingError, match="pip install"):
-        capture.import_tensorflow()
+        session.import_tensorflow()
 
 
 def test_a_broken_tensorflow_says_what_is_broken(monkeypatch, tmp_path):
@@ -289,7 +289,7 @@ def test_a_broken_tensorflow_says_what_is_broken(monkeypatch, tmp_path):
     for cause in ("raise RuntimeError('bad build')", "import a_module_that_is_missing"):
         (tmp_path / "tensorflow.py").write_text(cause)
         with pytest.raises(TensorFlowMissingError, match=r"bad build|a_module_that_is_missing") as caught:
-            capture.import_tensorflow()
+            session.import_tensorflow()
         assert "pip install" not in str(caught.value)
         (tmp_path / "tensorflow.py").unlink()
 
