@@ -10,6 +10,23 @@ export interface Counter {
   time: Float64Array;
   value: Float64Array;
   most: number;
+  /** The least and the most of each block of changes. */
+  leastOf: Float64Array;
+  mostOf: Float64Array;
+}
+
+/** Changes in a block. */
+const BLOCK = 64;
+
+export function makeCounter(unit: string, time: Float64Array, value: Float64Array): Counter {
+  const blocks = Math.ceil(value.length / BLOCK);
+  const [leastOf, mostOf] = [new Float64Array(blocks).fill(Infinity), new Float64Array(blocks).fill(-Infinity)];
+  for (let i = 0; i < value.length; i++) {
+    const block = Math.floor(i / BLOCK);
+    if (value[i]! < leastOf[block]!) leastOf[block] = value[i]!;
+    if (value[i]! > mostOf[block]!) mostOf[block] = value[i]!;
+  }
+  return { unit, time, value, most: mostOf.reduce((a, b) => Math.max(a, b), 0), leastOf, mostOf };
 }
 
 /** The counters by their tracks. */
@@ -23,26 +40,31 @@ export function decodeCounters(table: Table, item: TimelineCounters, tracks: rea
     const time = Float64Array.from(gaps.subarray(track.first, track.first + track.count));
     for (let i = 1; i < time.length; i++) time[i]! += time[i - 1]!;
     const value = Float64Array.from(values.subarray(track.first, track.first + track.count), (each) => each * scale);
-    const most = value.reduce((a, b) => Math.max(a, b), 0);
-    counters.set(index, { unit: item.units[counters.size]!, time, value, most });
+    counters.set(index, makeCounter(item.units[counters.size]!, time, value));
   });
   return counters;
 }
 
-/** Index of the last change at `time` or before it; -1 if there is none. */
-function at(counter: Counter, time: number): number {
-  let [low, high] = [0, counter.time.length];
+/** The first change after `time`, at `from` or later, in steps that double: fast where it is near. */
+function after(time: Float64Array, at: number, from = 0): number {
+  let step = 1;
+  let low = from;
+  while (low + step < time.length && time[low + step - 1]! <= at) {
+    low += step;
+    step *= 2;
+  }
+  let high = Math.min(low + step, time.length);
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (counter.time[middle]! <= time) low = middle + 1;
+    if (time[middle]! <= at) low = middle + 1;
     else high = middle;
   }
-  return low - 1;
+  return low;
 }
 
 /** The value at a time; null before the first change. */
 export function valueAt(counter: Counter, time: number): number | null {
-  const index = at(counter, time);
+  const index = after(counter.time, time) - 1;
   return index < 0 ? null : counter.value[index]!;
 }
 
@@ -57,27 +79,33 @@ export interface Column {
 /** The least and the most in each pixel of a window; neighbours that are alike are one. Before the first change there is nothing. */
 export function columnsOf(counter: Counter, start: number, perPx: number, width: number): Column[] {
   const columns: Column[] = [];
-  const { time, value } = counter;
-  let next = at(counter, start) + 1;
-  let now = next > 0 ? value[next - 1]! : NaN;
+  const { time, value, leastOf, mostOf } = counter;
+  // Index of the first change after the left edge of the pixel; the value there is that of the change before it.
+  let next = after(time, start);
+  const add = (left: number, right: number, least: number, most: number) => {
+    const before = columns[columns.length - 1];
+    if (before !== undefined && before.right === left && before.least === least && before.most === most) before.right = right;
+    else columns.push({ left, right, least, most });
+  };
   for (let x = 0; x < width; ) {
-    for (const from = start + x * perPx; next < time.length && time[next]! <= from; next++) now = value[next]!;
-    let [least, most] = [now, now];
+    next = after(time, start + x * perPx, next);
+    let least = next > 0 ? value[next - 1]! : Infinity;
+    let most = next > 0 ? value[next - 1]! : -Infinity;
     const end = start + (x + 1) * perPx;
-    for (; next < time.length && time[next]! < end; next++) {
-      now = value[next]!;
-      least = Number.isNaN(least) ? now : Math.min(least, now);
-      most = Number.isNaN(most) ? now : Math.max(most, now);
+    let stop = after(time, end, next);
+    while (stop > next && time[stop - 1]! >= end) stop--;
+    for (let i = next; i < stop; ) {
+      const whole = i % BLOCK === 0 && i + BLOCK <= stop;
+      const [low, high] = whole ? [leastOf[i / BLOCK]!, mostOf[i / BLOCK]!] : [value[i]!, value[i]!];
+      if (low < least) least = low;
+      if (high > most) most = high;
+      i += whole ? BLOCK : 1;
     }
+    next = stop;
+    if (most >= least) add(x, x + 1, least, most);
     // To the pixel of the next change nothing changes.
     const until = next < time.length ? Math.min(width, Math.floor((time[next]! - start) / perPx)) : width;
-    const add = (left: number, right: number, low: number, high: number) => {
-      const before = columns[columns.length - 1];
-      if (before !== undefined && before.right === left && before.least === low && before.most === high) before.right = right;
-      else columns.push({ left, right, least: low, most: high });
-    };
-    if (!Number.isNaN(most)) add(x, x + 1, least, most);
-    if (until > x + 1 && !Number.isNaN(now)) add(x + 1, until, now, now);
+    if (until > x + 1 && next > 0) add(x + 1, until, value[next - 1]!, value[next - 1]!);
     x = Math.max(x + 1, until);
   }
   return columns;

@@ -78,17 +78,26 @@ export class Flows {
     });
   }
 
-  /** All arrows for which `touches` holds at one end at least. */
-  *between(touches: (row: number) => boolean): Generator<Arrow> {
-    for (const { kind, source, target } of this.parts) {
+  /** Rows at both ends of all arrows, of the first `most` of them; and how many there are beyond. */
+  all(most: number): { from: Uint32Array; to: Uint32Array; beyond: number } {
+    const sizes = ({ first }: Side, group: number) => first[group + 1]! - first[group]!;
+    let total = 0;
+    for (const { source, target } of this.parts) for (let group = 0; group + 1 < source.first.length; group++) total += sizes(source, group) * sizes(target, group);
+    const many = Math.min(total, most);
+    const from = new Uint32Array(many);
+    const to = new Uint32Array(many);
+    let n = 0;
+    for (const { source, target } of this.parts) {
       for (let group = 0; group + 1 < source.first.length; group++) {
-        const [sources, targets] = [ofGroup(source, group), ofGroup(target, group)];
-        const inside = targets.map(touches);
-        for (const from of sources) {
-          const here = touches(from);
-          for (let i = 0; i < targets.length; i++) if (here || inside[i]) yield { kind, from, to: targets[i]! };
+        for (let i = source.first[group]!; i < source.first[group + 1]!; i++) {
+          const row = source.rows[source.order[i]!]!;
+          for (let j = target.first[group]!; j < target.first[group + 1]! && n < many; j++) {
+            from[n] = row;
+            to[n++] = target.rows[target.order[j]!]!;
+          }
         }
       }
     }
+    return { from, to, beyond: total - many };
   }
 }

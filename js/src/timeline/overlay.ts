@@ -17,6 +17,22 @@ export interface MarkedRange {
   label: string;
 }
 
+/** An arrow from one place to another. */
+export interface Bend {
+  x0: number;
+  y0: number;
+  x1: number;
+  y1: number;
+}
+
+/** A curve and its tip. */
+function arrowPath({ x0, y0, x1, y1 }: Bend): string {
+  const bend = Math.min(80, Math.max(14, Math.abs(x1 - x0) / 2));
+  const [a, b, c, d] = [x0, y0, x1, y1].map((value) => Math.round(value * 10) / 10) as [number, number, number, number];
+  const [left, right] = [x0 + bend, x1 - bend].map(Math.round) as [number, number];
+  return `M${a} ${b}C${left} ${b} ${right} ${d} ${c} ${d}M${c - 5} ${d - 3}L${c} ${d}L${c - 5} ${d + 3}`;
+}
+
 export class Overlay {
   readonly element = h("div", { class: "tl-over", "data-tool": "pan" });
   private readonly hover = h("div", { class: "tl-outline", hidden: true });
@@ -24,11 +40,16 @@ export class Overlay {
   private readonly drag = h("div", { class: "tl-drag", hidden: true });
   private readonly ranges = h("div", {});
 
-  private readonly arrows = document.createElementNS(SVG, "svg");
+  /** One path for many arrows: an element each would take longer than all the rest of a frame. */
+  private readonly arrows: readonly [SVGPathElement, SVGPathElement] = [document.createElementNS(SVG, "path"), document.createElementNS(SVG, "path")];
+  private drawn: [string, string] = ["", ""];
 
   constructor() {
-    this.arrows.setAttribute("class", "tl-arrows");
-    this.element.append(this.ranges, this.arrows as unknown as HTMLElement, this.hover, this.selected, this.drag);
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("class", "tl-arrows");
+    this.arrows[1].setAttribute("class", "tl-strong");
+    svg.append(...this.arrows);
+    this.element.append(this.ranges, svg as unknown as HTMLElement, this.hover, this.selected, this.drag);
   }
 
   private put(element: HTMLElement, rect: Rect | null): void {
@@ -41,17 +62,12 @@ export class Overlay {
     element.style.height = `${Math.max(0, rect.bottom - rect.top)}px`;
   }
 
-  /** Arrows from left to right, of those marked more strongly. */
-  showArrows(arrows: readonly { x0: number; y0: number; x1: number; y1: number; strong: boolean }[]): void {
-    const paths = arrows.map(({ x0, y0, x1, y1, strong }) => {
-      const path = document.createElementNS(SVG, "path");
-      const bend = Math.min(80, Math.max(14, Math.abs(x1 - x0) / 2));
-      const tip = `M${x1 - 5} ${y1 - 3}L${x1} ${y1}L${x1 - 5} ${y1 + 3}`;
-      path.setAttribute("d", `M${x0} ${y0}C${x0 + bend} ${y0} ${x1 - bend} ${y1} ${x1} ${y1}${tip}`);
-      if (strong) path.setAttribute("class", "tl-strong");
-      return path;
-    });
-    if (paths.length > 0 || this.arrows.childElementCount > 0) this.arrows.replaceChildren(...paths);
+  /** Arrows from left to right, those of the selected event more strongly. */
+  showArrows(arrows: readonly Bend[], strong: readonly Bend[]): void {
+    const [d, strongD] = [arrows.map(arrowPath).join(""), strong.map(arrowPath).join("")];
+    if (d !== this.drawn[0]) this.arrows[0].setAttribute("d", d);
+    if (strongD !== this.drawn[1]) this.arrows[1].setAttribute("d", strongD);
+    this.drawn = [d, strongD];
   }
 
   showHover(rect: Rect | null): void {

@@ -3,6 +3,7 @@
 import { errorMessage, h, uniqueId } from "../dom";
 import { FONT, PALETTES } from "../figure_json";
 import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types";
+import { ABOVE, ABSENT, Arrows, BELOW, IN_VIEW } from "./arrows";
 import { formatCount, valueAt, type Counter } from "./counters";
 import { decodeEvents, type Names, type Store, type Track } from "./data";
 import { Details, type Field } from "./details";
@@ -12,7 +13,7 @@ import { listenToKeys, listenToPointer } from "./interact";
 import { Labels } from "./labels";
 import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
-import { Overlay, type Rect } from "./overlay";
+import { Overlay, type Bend, type Rect } from "./overlay";
 import { parseColor } from "./paint";
 import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, sourceOf, step, summarize, type Hits, type Match, type Place } from "./query";
 import { Scene, type Shown } from "./scene";
@@ -95,6 +96,8 @@ export class Timeline implements Mounted {
   private stats: Promise<Stats> | null = null;
   private flows: Flows | null = null;
   private arrowsOfAll = false;
+  /** All arrows, ordered for drawing; made when they are first asked for. */
+  private arrows: Arrows | null = null;
   /** Event of each row of the table of what is not hidden. */
   private eventOfRow: Uint32Array | null = null;
   private arrowWords = "";
@@ -644,41 +647,64 @@ export class Timeline implements Mounted {
   /** Arrows in view: those of the selected event, and all if they are asked for. */
   private drawArrows(): void {
     this.arrowWords = "";
-    if (this.flows === null || (this.selected === null && !this.arrowsOfAll)) return this.overlay.showArrows([]);
+    if (this.flows === null || (this.selected === null && !this.arrowsOfAll)) return this.overlay.showArrows([], []);
     const store = this.stores.get(false)!;
-    const boxes = new Map<number, LaneBox>();
-    for (const band of [...this.layout.bands, ...this.layout.pinned]) for (const box of band.boxes) if (box.store === store) boxes.set(box.lane, box);
-    const drawn: { x0: number; y0: number; x1: number; y1: number; strong: boolean }[] = [];
-    const { pinnedHeight } = this.layout;
-    const height = (box: LaneBox) => {
-      const y = onScreen(box, this.scroll) + (box.bottom - box.top) / 2;
-      return box.pinned ? y : Math.max(pinnedHeight, y);
+    const { sides, heights } = this.laneSides(store);
+    const bend = (a: number, b: number, laneA: number, laneB: number): Bend | null => {
+      const [from, to] = [sides[laneA]!, sides[laneB]!];
+      if (from === ABSENT || to === ABSENT || (from === to && from !== IN_VIEW)) return null;
+      const end = store.start[b]!;
+      const begin = Math.min(store.end[a]!, end);
+      return { x0: this.xOf(begin), y0: heights[laneA]!, x1: this.xOf(end), y1: heights[laneB]! };
     };
+    const strong: Bend[] = [];
+    const weak: Bend[] = [];
     let count = 0;
-    const add = (arrow: Arrow, strong: boolean) => {
-      const [a, b] = [this.placeOfRow(arrow.from), this.placeOfRow(arrow.to)];
-      const [boxA, boxB] = [boxes.get(a.lane), boxes.get(b.lane)];
-      if (boxA === undefined || boxB === undefined) return;
-      const [y0, y1] = [height(boxA), height(boxB)];
-      // Both ends scrolled away to the same side: nothing of it is in view.
-      if ((y0 === pinnedHeight && y1 === pinnedHeight) || (y0 > this.height && y1 > this.height)) return;
-      if (count++ >= MOST_ARROWS) return;
-      const end = store.start[b.event]!;
-      const begin = Math.max(store.start[a.event]!, Math.min(store.end[a.event]!, end));
-      drawn.push({ x0: this.xOf(begin), y0, x1: this.xOf(end), y1, strong });
-    };
-    const chosen = this.selected?.store === store ? store.row[this.selected.event]! : -1;
-    if (this.selected?.store === store) for (const arrow of this.arrowsAt(this.selected)) add(arrow, true);
-    if (this.arrowsOfAll) {
-      const [low, high] = [this.viewport.start, this.viewport.end];
-      const inView = (row: number) => {
-        const event = this.eventOfRow![row]!;
-        return store.end[event]! >= low && store.start[event]! <= high;
-      };
-      for (const arrow of this.flows.between(inView)) if (this.isForward(arrow) && arrow.from !== chosen && arrow.to !== chosen) add(arrow, false);
+    const chosen = this.selected?.store === store ? this.selected.event : -1;
+    if (this.selected?.store === store) {
+      for (const arrow of this.arrowsAt(this.selected)) {
+        const [a, b] = [this.placeOfRow(arrow.from), this.placeOfRow(arrow.to)];
+        const found = bend(a.event, b.event, a.lane, b.lane);
+        if (found === null) continue;
+        count++;
+        if (strong.length < MOST_ARROWS) strong.push(found);
+      }
     }
-    if (count > 0) this.arrowWords = ` · ${drawn.length.toLocaleString("en-US")} of ${count.toLocaleString("en-US")} arrows`;
-    this.overlay.showArrows(drawn);
+    if (this.arrowsOfAll) {
+      const all = (this.arrows ??= new Arrows(this.flows, store, this.eventOfRow!));
+      all.keep(sides);
+      const inView = all.within(this.left, this.left + this.width * this.perPx, MOST_ARROWS);
+      for (const i of inView.arrows) {
+        const [a, b] = [all.from[i]!, all.to[i]!];
+        if (a === chosen || b === chosen) continue;
+        const found = bend(a, b, all.fromLane[i]!, all.toLane[i]!);
+        if (found !== null) weak.push(found);
+      }
+      count = Math.max(inView.count, weak.length + strong.length);
+    }
+    const drawn = (weak.length + strong.length).toLocaleString("en-US");
+    const beyond = this.arrowsOfAll && this.arrows!.beyond > 0 ? ` (${this.arrows!.beyond.toLocaleString("en-US")} of the trace are too many to be kept)` : "";
+    if (count > 0 || beyond) this.arrowWords = ` · ${drawn} of ${count.toLocaleString("en-US")} arrows drawn${beyond}`;
+    this.overlay.showArrows(weak, strong);
+  }
+
+  /** Of each lane: on which side of what is in view it is, and its height there. */
+  private laneSides(store: Store): { sides: Uint8Array; heights: Float64Array } {
+    const lanes = store.laneFirst.length - 1;
+    const sides = new Uint8Array(lanes);
+    const heights = new Float64Array(lanes);
+    const { pinnedHeight } = this.layout;
+    for (const bands of [this.layout.bands, this.layout.pinned]) {
+      for (const { boxes } of bands) {
+        for (const box of boxes) {
+          if (box.store !== store) continue;
+          const y = onScreen(box, this.scroll) + (box.bottom - box.top) / 2;
+          sides[box.lane] = box.pinned ? IN_VIEW : y <= pinnedHeight ? ABOVE : y > this.height ? BELOW : IN_VIEW;
+          heights[box.lane] = box.pinned ? y : Math.max(pinnedHeight, y);
+        }
+      }
+    }
+    return { sides, heights };
   }
 
   /** What a box on the timeline sums up to; pixels of the frame. */

@@ -1,10 +1,10 @@
 import { tableFromArrays } from "@uwdata/flechette";
 import { describe, expect, it } from "vitest";
-import { columnsOf, decodeCounters, formatCount, valueAt, type Counter } from "../../src/timeline/counters";
+import { columnsOf, decodeCounters, formatCount, makeCounter, valueAt } from "../../src/timeline/counters";
 import type { Track } from "../../src/timeline/data";
 import { random } from "./make";
 
-const counter = (time: number[], value: number[]): Counter => ({ unit: "", time: Float64Array.from(time), value: Float64Array.from(value), most: Math.max(...value) });
+const counter = (time: number[], value: number[]) => makeCounter("", Float64Array.from(time), Float64Array.from(value));
 
 describe("counters", () => {
   it("are unpacked by track, each with its scale", () => {
@@ -31,7 +31,7 @@ describe("counters", () => {
     for (let i = 0, at = 50; i < 400; i++) time.push((at += 1 + Math.floor(next() ** 6 * 300)));
     const value = time.map(() => Math.floor(next() * 9));
     const shown = counter(time, value);
-    for (const [start, perPx] of [[0, 37], [0, 200], [60, 0.3], [-100, 4], [5000, 11.7]] as const) {
+    for (const [start, perPx] of [[0, 37], [0, 200], [60, 0.3], [-100, 4], [5000, 11.7], [0, 4000]] as const) {
       const width = 300;
       const columns = columnsOf(shown, start, perPx, width);
       columns.forEach((column, i) => expect(column.left).toBeGreaterThanOrEqual(i === 0 ? 0 : columns[i - 1]!.right));

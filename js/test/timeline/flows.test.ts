@@ -22,8 +22,11 @@ describe("Flows", () => {
     expect(flows.at(8)).toEqual([]);
   });
 
-  it("finds those with an end in view", () => {
-    expect(words(flows.between((row) => row === 290 || row === 5))).toEqual(["launch 4 290", "work 5 9"]);
-    expect(words(flows.between(() => true))).toHaveLength(4);
+  it("lists them all, or the first ones and how many are left", () => {
+    const pairs = ({ from, to }: { from: Uint32Array; to: Uint32Array }) => [...from].map((row, i) => `${row} ${to[i]}`);
+    expect(pairs(flows.all(10))).toEqual(["3 300", "4 290", "4 9", "5 9"]);
+    expect(flows.all(10).beyond).toBe(0);
+    expect(pairs(flows.all(3))).toEqual(["3 300", "4 290", "4 9"]);
+    expect(flows.all(3).beyond).toBe(1);
   });
 });
