@@ -9,6 +9,10 @@ import type { Theme } from "./types";
 
 const MARKS = ["class", "theme", "data-theme", "data-bs-theme", "data-jp-theme-light", "data-vscode-theme-kind"];
 
+/** Classes: of Quarto, and of Tailwind (MyST, marimo). */
+const DARK = ["quarto-dark", "dark"];
+const LIGHT = ["quarto-light", "light"];
+
 /** What one element says; undefined when it says nothing. */
 function elementIsDark(element: Element | null): boolean | undefined {
   if (element === null) return undefined;
@@ -16,8 +20,9 @@ function elementIsDark(element: Element | null): boolean | undefined {
   if (jupyter !== null) return jupyter === "false";
   const vscode = element.getAttribute("data-vscode-theme-kind");
   if (vscode !== null) return vscode === "vscode-dark" || vscode === "vscode-high-contrast";
-  if (element.classList.contains("quarto-dark")) return true;
-  if (element.classList.contains("quarto-light")) return false;
+  const { classList } = element;
+  if (DARK.some((name) => classList.contains(name))) return true;
+  if (LIGHT.some((name) => classList.contains(name))) return false;
   // pydata-sphinx-theme and others (data-theme), Bootstrap (data-bs-theme), Colab (theme).
   for (const name of ["data-theme", "data-bs-theme", "theme"]) {
     const value = element.getAttribute(name);

@@ -23,6 +23,8 @@ describe("what the page says", () => {
     ["Colab dark", (doc) => doc.documentElement.setAttribute("theme", "dark"), true],
     ["Quarto dark", (doc) => doc.body.classList.add("quarto-dark"), true],
     ["Quarto light", (doc) => doc.body.classList.add("quarto-light"), false],
+    ["MyST dark", (doc) => doc.documentElement.classList.add("dark"), true],
+    ["MyST light", (doc) => doc.documentElement.classList.add("light"), false],
   ];
   test.each(cases)("%s", (_name, mark, dark) => {
     // The system says the opposite.

@@ -139,6 +139,14 @@ def test_the_spec_is_json_whatever_numbers_it_holds():
     assert spec["bokeh_version"] == bokeh.__version__
 
 
-def test_names_that_are_no_text_survive_in_the_spec():
-    payload = Payload("p", notes=["half \ud83d and µs \u2028"])
-    assert json.loads(gzip.decompress(payload.spec_gz()))["notes"] == ["half \ud83d and µs \u2028"]
+def test_characters_that_hide_or_turn_text_are_shown_by_signs():
+    hidden = "half \ud83d of µs \u2028 \u202etxt.exe \x1b[31m \x00\tand\n"
+    shown = "half \ufffd of µs [U+2028] [U+202E]txt.exe ␛[31m ␀\tand\n"
+    payload = Payload("p", notes=[hidden], head={"title": "", "facts": [{"label": hidden, "value": 1}]})
+    spec = json.loads(gzip.decompress(payload.spec_gz()))
+    assert spec["notes"] == [shown]
+    assert spec["head"]["facts"][0]["label"] == shown
+    text = hidden.replace("\ud83d", "\ufffd")  # Arrow has no half of a pair
+    for column in ([text, "a"], [text] * 9, pd.Categorical([text, "a", None])):
+        assert packed(name=column)["name"].to_pylist()[0] == shown
+    assert packed(name=["a", None, "b"])["name"].to_pylist() == ["a", None, "b"]

@@ -31,6 +31,7 @@ def test_html_escapes_every_text():
 def test_html_keeps_to_what_sanitizers_leave():
     html = to_html("Summary", BLOCKS)
     assert set(re.findall(r"<(\w+)", html)) <= {
+        "bdi",
         "p",
         "strong",
         "small",
@@ -44,6 +45,27 @@ def test_html_keeps_to_what_sanitizers_leave():
         "li",
     }
     assert set(re.findall(r' (\w+)="', html)) == {"align", "style"}
+
+
+def test_hidden_characters_are_shown_and_long_texts_say_how_long_they_are():
+    blocks = [
+        Facts([("\u202elabel", "\x1b[31m")]),
+        Notes(["\u2066note"]),
+        SmallTable(["\x07"], [["\u202eop"]], note="x" * 5000),
+    ]
+    for text in (to_html("\u202etitle", blocks), to_text("\u202etitle", blocks)):
+        for sign in (
+            "[U+202E]label",
+            "␛[31m",
+            "[U+2066]note",
+            "␇",
+            "[U+202E]op",
+            "[U+202E]title",
+            "… (5,000 characters) …",
+        ):
+            assert sign in text
+        assert not any(char in text for char in "\u202e\x1b\u2066\x07")
+        assert len(text) < 3000
 
 
 def test_html_numbers_stand_right_and_text_left():

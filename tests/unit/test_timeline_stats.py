@@ -20,7 +20,7 @@ from tfprof_widgets.views.timeline_stats import add_stats, front_coded
 def front_decoded(coded: str) -> list[str]:
     texts = []
     before = ""
-    for part in coded.split("\0")[:-1]:
+    for part in coded.split("\t")[:-1]:
         before = before[: ord(part[0]) - ord("!")] + part[1:]
         texts.append(before)
     return texts
@@ -124,6 +124,6 @@ def test_nothing_noted_is_no_table_of_nothing() -> None:
     assert tables.stats() == set()
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["a" * 300, "a" * 301], ["😀a", "😀b"], ["a\0b"], ["", "!", "é", "éa"]])
+@pytest.mark.parametrize("texts", [[], [""], ["a" * 300, "a" * 301], ["😀a", "😀b"], ["a\0b\tc"], ["", "!", "é", "éa"]])
 def test_texts_share_beginnings(texts: list[str]) -> None:
-    assert front_decoded(front_coded(texts)) == [text.replace("\0", "\ufffd") for text in texts]
+    assert front_decoded(front_coded(texts)) == [text.replace("\0", "\u2400").replace("\t", "\u2409") for text in texts]

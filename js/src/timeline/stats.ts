@@ -40,7 +40,7 @@ export function formatBytes(bytes: number): string {
 export function frontDecoded(coded: string): string[] {
   let before = "";
   return coded
-    .split("\u0000")
+    .split("\t")
     .slice(0, -1)
     .map((part) => (before = before.slice(0, part.charCodeAt(0) - 33) + part.slice(1)));
 }

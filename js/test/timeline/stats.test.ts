@@ -18,7 +18,7 @@ describe("Stats", () => {
       values: [2, 1],
     }),
     tableFromArrays({ text0: Uint8Array.of(1, 1, 0) }),
-    tableFromArrays({ text: ['!2048\0![2]\0#,3]\0'] }),
+    tableFromArrays({ text: ['!2048\t![2]\t#,3]\t'] }),
   );
 
   it("finds an event's stats by its row", () => {
@@ -32,7 +32,7 @@ describe("Stats", () => {
   });
 
   it("takes texts apart", () => {
-    expect(frontDecoded("!a/b\0$/c\0!\0!x\0")).toEqual(["a/b", "a/b/c", "", "x"]);
+    expect(frontDecoded("!a/b\t$/c\t!\t!x\t")).toEqual(["a/b", "a/b/c", "", "x"]);
     expect(frontDecoded("")).toEqual([]);
   });
 

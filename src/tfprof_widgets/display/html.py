@@ -12,6 +12,7 @@ from html import escape
 
 from tfprof_widgets.display import assets
 from tfprof_widgets.display.payload import Payload
+from tfprof_widgets.display.visible import visible
 
 _NOTEBOOK_HINT = (
     "This is the report's summary. For the interactive report, trust the notebook "
@@ -62,6 +63,11 @@ style-src 'unsafe-inline' blob:; img-src data: blob:; font-src data:; base-uri '
 :root { color-scheme: light dark; }
 body { margin: 0 auto; padding: 16px; max-width: 1600px; background: #f1f3f5;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+.tfprof-static table { border-collapse: collapse; font-size: 90%; font-variant-numeric: tabular-nums; }
+.tfprof-static :is(th, td) { padding: 2px 10px; border-bottom: 1px solid #c4cad1; overflow-wrap: anywhere; }
+.tfprof-static th { vertical-align: bottom; }
+.tfprof-static tr { break-inside: avoid; }
+@media print { body { padding: 0; background: none; font-size: 10pt; } }
 @media (prefers-color-scheme: dark) { body { background: #0e1013; } }
 </style>
 </head>
@@ -96,7 +102,7 @@ def report_page(payload: Payload, static_html: str, title: str) -> str:
         The document's title: plain text.
     """
     head, tail = _PAGE.split("@REPORT@")
-    return head.replace("@TITLE@", escape(title)) + _root(payload, static_html, _PAGE_HINT) + tail
+    return head.replace("@TITLE@", escape(visible(title))) + _root(payload, static_html, _PAGE_HINT) + tail
 
 
 def _root(payload: Payload, static_html: str, hint: str) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfprof_widgets.display import assets
+from tfprof_widgets.display.visible import visible, visible_column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +62,8 @@ class Payload:
         """Pack `data` under `name` and return the name.
 
         Columns keep their order; a DataFrame's index is left out. Integers travel in the smallest type that
-        holds them, and as text if a JavaScript number can't (beyond 2**53); shares (``*_pct``) with seven digits.
+        holds them, and as text if a JavaScript number can't (beyond 2**53); shares (``*_pct``) with seven digits. Characters
+        that would hide or turn around the text beside them travel as signs (`visible`).
 
         Raises
         ------
@@ -96,11 +98,11 @@ class Payload:
 
 
 def _json_ready(value: Any) -> Any:
-    """Turn numpy's scalars into Python's, and what JSON has no number for into null."""
+    """Turn numpy's scalars into Python's, what JSON has no number for into null, and hidden characters into signs."""
     if isinstance(value, Mapping):
-        return {str(key): _json_ready(each) for key, each in value.items()}
+        return {visible(str(key)): _json_ready(each) for key, each in value.items()}
     if isinstance(value, str):
-        return value
+        return visible(value)
     if isinstance(value, Sequence):
         return [_json_ready(each) for each in value]
     if hasattr(value, "item"):
@@ -134,11 +136,12 @@ def _portable(table: pa.Table) -> pa.Table:
 def _portable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
+        column = visible_column(column)
         return column.cast(pa.dictionary(pa.int32(), pa.string()))
     if pa.types.is_null(kind):
         return column.cast(pa.string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        column = column.cast(pa.string())
+        column = visible_column(column.cast(pa.string()))
         # Texts that come again and again travel once.
         repeated = len(column) >= _FEW and pc.count_distinct(column, mode="all").as_py() <= len(column) // _FEW
         return column.combine_chunks().dictionary_encode() if repeated else column

@@ -1,7 +1,8 @@
 """A summary in plain HTML and in plain text, for where no script runs.
 
 JupyterLab's sanitizer and GitHub's keep only simple elements and few attributes, so there is no style and
-no class here, and no heading (JupyterLab would list it in the notebook's table of contents).
+no class here, and no heading (JupyterLab would list it in the notebook's table of contents). Names are set apart with
+`bdi` where they share a line with others: one in a script that runs from right to left turns nothing else around.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from typing import TypeAlias
+
+from tfprof_widgets.display.visible import visible
 
 Value: TypeAlias = str | float | int | bool | None
 
@@ -60,38 +63,42 @@ Block: TypeAlias = Facts | SmallTable | Notes
 _SHORT = 12
 """A text of so many letters stays on one line."""
 
+_LONGEST = 1000
+"""A text with more letters than this is cut in the middle, and its length said."""
+
 
 def to_html(title: str, blocks: Sequence[Block]) -> str:
     """Return the blocks as HTML; every text is escaped."""
-    parts = [f"<p><strong>{escape(title)}</strong></p>"] if title else []
+    parts = [f"<p><strong>{_html(title)}</strong></p>"] if title else []
     for block in blocks:
         if block.title:
-            parts.append(f"<p><strong>{escape(block.title)}</strong></p>")
+            parts.append(f"<p><strong>{_html(block.title)}</strong></p>")
         if isinstance(block, Facts):
-            facts = (f"{escape(label)}: <strong>{escape(_text(value))}</strong>" for label, value in block.rows)
+            facts = (f"<bdi>{_html(label)}: <strong>{_html(value)}</strong></bdi>" for label, value in block.rows)
             parts.append(f"<p>{' · '.join(facts)}</p>")
         elif isinstance(block, SmallTable):
             parts.append(_html_table(block))
         elif len(block.texts) == 1:
-            parts.append(f"<p>{escape(block.texts[0])}</p>")
+            parts.append(f"<p>{_html(block.texts[0])}</p>")
         else:
-            parts.append("<ul>" + "".join(f"<li>{escape(text)}</li>" for text in block.texts) + "</ul>")
+            parts.append("<ul>" + "".join(f"<li>{_html(text)}</li>" for text in block.texts) + "</ul>")
     return "\n".join(parts)
 
 
 def to_text(title: str, blocks: Sequence[Block]) -> str:
     """Return the blocks as plain text with aligned columns."""
-    parts = [title] if title else []
+    parts = [_text(title)] if title else []
     for block in blocks:
-        lines = [block.title] if block.title else []
+        lines = [_text(block.title)] if block.title else []
         if isinstance(block, Facts):
-            width = max((len(label) for label, _ in block.rows), default=0)
-            lines += [f"{label:<{width}}  {_text(value)}" for label, value in block.rows]
+            rows = [(_text(label), _text(value)) for label, value in block.rows]
+            width = max((len(label) for label, _ in rows), default=0)
+            lines += [f"{label:<{width}}  {value}" for label, value in rows]
         elif isinstance(block, SmallTable):
             lines += _text_table(block)
         else:
             mark = "- " if len(block.texts) > 1 else ""
-            lines += [f"{mark}{text}" for text in block.texts]
+            lines += [f"{mark}{_text(text)}" for text in block.texts]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
@@ -104,9 +111,9 @@ def _html_table(table: SmallTable) -> str:
         inside = (f"<{tag} {side}>{_breakable(cell)}</{tag}>" for side, cell in zip(align, cells, strict=True))
         return f"<tr>{''.join(inside)}</tr>"
 
-    head = row("th", table.columns)
+    head = row("th", [_text(column) for column in table.columns])
     body = "".join(row("td", [_text(value, table.digits) for value in values]) for values in table.rows)
-    note = f"<p><small>{escape(table.note)}</small></p>" if table.note else ""
+    note = f"<p><small>{_html(table.note)}</small></p>" if table.note else ""
     return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
 
 
@@ -118,7 +125,10 @@ def _breakable(text: str) -> str:
 
 
 def _text_table(table: SmallTable) -> list[str]:
-    rows = [list(table.columns), *([_text(value, table.digits) for value in row] for row in table.rows)]
+    rows = [
+        [_text(column) for column in table.columns],
+        *([_text(value, table.digits) for value in row] for row in table.rows),
+    ]
     widths = [max(len(cell) for cell in column) for column in zip_longest(*rows, fillvalue="")]
     numeric = _numeric(table)
     lines = [
@@ -128,7 +138,7 @@ def _text_table(table: SmallTable) -> list[str]:
         ).rstrip()
         for row in rows
     ]
-    return [*lines, *([table.note] if table.note else [])]
+    return [*lines, *([_text(table.note)] if table.note else [])]
 
 
 _QUANTITY = re.compile(r"–|[<>−-]?[\d.,]+(\s?(%|[^\W\d_]{1,3}))?")
@@ -153,4 +163,11 @@ def _text(value: Value, digits: int = 2) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     # A name with line breaks must not break the table.
-    return " ".join(str(value).split())
+    text = " ".join(visible(str(value)).split())
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:200]}… ({len(text):,} characters) …{text[-60:]}"
+
+
+def _html(text: Value) -> str:
+    return escape(_text(text))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ..display.visible import visible
 from .packing import byte_columns
 from .stat_words import words_of
 
@@ -110,19 +111,19 @@ def front_coded(texts: Sequence[str]) -> str:
     """Join sorted texts, of each only what differs from the one before: half the size of the texts, when packed.
 
     Each text is a character that says how many characters it shares with the one before (``!`` for none, then in the order of
-    ASCII, at most 93), its rest, and a NUL.
+    ASCII, at most 93), its rest, and a tab.
     """
     parts = []
     before = ""
     for text in texts:
-        clean = text.replace("\0", "\ufffd")
+        clean = visible(text).replace("\t", "\u2409")
         shared = sum(
             1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before[:_MOST_SHARED], clean, strict=False))
         )
         # JavaScript counts the characters beyond 16 bits twice.
         if not clean[:shared].isascii():
             shared = 0
-        parts.append(f"{chr(ord('!') + shared)}{clean[shared:]}\0")
+        parts.append(f"{chr(ord('!') + shared)}{clean[shared:]}\t")
         before = clean
     return "".join(parts)
 
