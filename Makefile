@@ -13,7 +13,7 @@ STATIC := src/tfprof_widgets/static/widget.js
 JS_SOURCES := $(shell find js/src -type f) js/build.mjs js/package.json js/package-lock.json
 BROWSER := $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))
 
-.PHONY: help demo test lint format types js-test py-test build chromium clean
+.PHONY: help demo test lint format js-test py-test docs docs-images bench binder-check build chromium clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1  /p' Makefile
@@ -24,11 +24,18 @@ demo: $(VENV)/.installed-demo  ## install, run the quickstart notebook, leave it
 
 test: lint js-test py-test  ## everything that CI checks
 
-lint: $(VENV)/.installed-dev js/node_modules/.package-lock.json  ## ruff, mypy and tsc
+lint: $(VENV)/.installed-dev js/node_modules/.package-lock.json docs  ## ruff, mypy, tsc, and the documentation's links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	cd js && npm run --silent typecheck
+
+docs: $(VENV)/.installed-dev  ## the documentation as a site in build/docs; a dead link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-images: $(VENV)/.installed-dev chromium  ## take the documentation's pictures anew
+	@$(MAKE) --no-print-directory $(STATIC)
+	$(BIN)/python docs/screenshots.py
 
 format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
