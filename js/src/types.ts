@@ -287,6 +287,30 @@ export interface StepperItem {
   marks: { label: string; value: number }[];
 }
 
+/** A chart of an allocator, and a table of what it held at a time that is chosen there: at first, at the peak. */
+export interface HeldItem {
+  kind: "held";
+  title?: string;
+  /** Its lines named `cursor` are moved to the chosen time. */
+  figure: FigureJson;
+  alt: string;
+  note?: string;
+  /** Stands beside the figure. */
+  beside: Item;
+  /** Payload tables, of all allocators: see `pack_history` in views/memory.py. */
+  events: string;
+  blocks: string;
+  /** The allocator's rows of `events`; `peak` is one of them, from 0. */
+  first: number;
+  count: number;
+  peak: number;
+  tick_ms: number;
+  /** Names of rows that are no op: see `heldAt`. */
+  labels: { other: string; stack: string; unnamed: string };
+  /** The table's columns, order and download. */
+  table: TableItem;
+}
+
 export type Item =
   | TextItem
   | FactsItem
@@ -299,6 +323,7 @@ export type Item =
   | FindingsItem
   | StagesItem
   | StepperItem
+  | HeldItem
   | TimelineItem;
 
 /** What the report says first: where the time goes and what to change. */

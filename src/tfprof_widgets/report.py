@@ -22,6 +22,7 @@ from .analysis.flows import flows
 from .analysis.input_pipeline import InputPipeline, input_pipeline
 from .analysis.kernels import kernels
 from .analysis.memory import memory, memory_peak, memory_summary
+from .analysis.memory_history import MemoryHistory, memory_history
 from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_planes, device_type, overview
 from .analysis.own_tracks import checked_track, with_own_tracks
@@ -192,6 +193,10 @@ class Report:
         return self._of_hosts(lambda host: memory_peak(host.memory))
 
     @cached_property
+    def _memory_history(self) -> MemoryHistory:
+        return memory_history([host.memory for host in self.hosts])
+
+    @cached_property
     def input_pipeline(self) -> InputPipeline:
         """Whether the run waits for its input, and for which stage; see `analysis.input_pipeline.InputPipeline`."""
         return input_pipeline([host.trace for host in self.hosts], [host.steps for host in self.hosts], self.ops)
@@ -335,7 +340,7 @@ class Report:
             ),
             "memory": (
                 "Memory",
-                lambda: memory_tab(payload, self.memory, self.memory_summary, self.memory_peak, self.steps),
+                lambda: memory_tab(payload, self.memory, self.memory_summary, self._memory_history, self.steps),
             ),
             "pod": ("Pod", lambda: pod_tab(payload, self._pod, self.overview.environment)),
         }
@@ -564,6 +569,31 @@ class Report:
         target = Path(path)
         target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
         return target
+
+    def to_perfetto(self, path: str | os.PathLike[str]) -> Path:
+        """Write every event, and what the profiler noted with it, as a trace for Perfetto's viewer (https://ui.perfetto.dev).
+
+        Chrome's ``chrome://tracing`` opens it too. A path that ends in ``.gz`` (``trace.json.gz``) gives a gzipped file, a tenth of
+        the size. It holds the rows of `events`, arrows between them and counters; your own tracks are not in it.
+
+        Returns
+        -------
+        Path
+            The file written.
+        """
+        from .export.perfetto import HostEvents, write_chrome_json
+
+        hosts = [
+            HostEvents(
+                host.trace,
+                host.step_of_event,
+                stat_columns(host.trace)[0],
+                flows(host.trace),
+                counters(host.trace, host.memory),
+            )
+            for host in self.hosts
+        ]
+        return write_chrome_json(path, hosts, self.title)
 
     def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write each table as a CSV file into a directory, which is made if need be.

@@ -19,6 +19,7 @@ from tfprof_widgets.analysis.events import Trace  # noqa: E402
 from tfprof_widgets.analysis.input_pipeline import input_pipeline  # noqa: E402
 from tfprof_widgets.analysis.kernels import kernels  # noqa: E402
 from tfprof_widgets.analysis.memory import memory, memory_peak, memory_summary  # noqa: E402
+from tfprof_widgets.analysis.memory_history import memory_history  # noqa: E402
 from tfprof_widgets.analysis.op_stats import op_stats  # noqa: E402
 from tfprof_widgets.analysis.pod import pod  # noqa: E402
 from tfprof_widgets.analysis.steps import find_steps  # noqa: E402
@@ -50,6 +51,11 @@ FINDING = Finding(
 )
 
 
+def hostile_memory() -> pd.DataFrame:
+    held = memory(Trace(read(gpu_capture(2, 6).bytes()), "worker-0"))
+    return held.assign(op_name=pd.Categorical([HOSTILE] * len(held)))
+
+
 def build() -> Payload:
     steps = steps_frame(20, kind=HOSTILE, devices=GPUS)
     ops = ops_frame()
@@ -73,10 +79,9 @@ def build() -> Payload:
     payload.tabs.append(
         kernels_tab(payload, kernels(gpu).assign(kernel_name=HOSTILE, op_name=HOSTILE), ops, OpColors.of(ops))
     )
-    held = memory(gpu)
-    held["op_name"] = pd.Categorical([HOSTILE] * len(held))
+    held = hostile_memory()
     gpu_steps = find_steps(gpu).table
-    payload.tabs.append(memory_tab(payload, held, memory_summary(held), memory_peak(held), gpu_steps))
+    payload.tabs.append(memory_tab(payload, held, memory_summary(held), memory_history([held]), gpu_steps))
     hosts = [steps_frame(9, devices=GPUS).assign(host=f"{HOSTILE}{i}") for i in range(3)]
     hosts[1].loc[4, ["input_ms", "duration_ms"]] += 50
     payload.tabs.append(pod_tab(payload, pod(hosts), {HOSTILE: HOSTILE}))
@@ -199,6 +204,53 @@ def test_memory_tells_the_values_under_the_pointer(page):
     panel.get_by_role("radio", name=re.compile("GPU_1_bfc")).check()
     panel.locator("figure:visible canvas").first.wait_for()
     assert panel.locator("figure:visible").count() == 1
+
+
+def test_a_click_on_the_memory_chart_tells_what_was_held_then(page):
+    panel = show(page, "Memory")
+    table = hostile_memory()
+    first = memory_summary(table)["allocator"][0]
+    mine = table[table["allocator"] == first].reset_index(drop=True)
+    peak = memory_peak(table).query("allocator == @first")
+
+    def shown(what: str) -> pd.Series:
+        """Occurrences of each size in the table; all of an allocator's kinds of block fit into it."""
+        panel.get_by_role("heading", name=re.compile(what)).wait_for()
+        rows = panel.locator(".tabulator-row:visible")
+        texts = [row.locator(".tabulator-cell").all_inner_texts() for row in rows.all()]
+        return sorted((cells[1].strip(), int(cells[3])) for cells in texts)
+
+    def expected(held: pd.DataFrame) -> list[tuple[str, int]]:
+        return sorted(
+            (f"{b / 2**20:,.3f}" if b >= 525 else "<0.001", n)
+            for b, n in zip(held["bytes"], held["occurrences"], strict=True)
+        )
+
+    assert shown("Allocations at the peak") == expected(peak)
+    # Near the end, where another set of blocks is held than at the peak.
+    chart = panel.locator(".tfprof-clickable:visible")
+    canvas = chart.locator("canvas").first
+    canvas.wait_for()
+    box = canvas.bounding_box()
+    page.mouse.click(box["x"] + 0.86 * box["width"], box["y"] + 0.5 * box["height"])
+    heading = panel.get_by_role("heading", name=re.compile(r"Allocations at \d"))
+    heading.wait_for()
+    at_ms = float(panel.get_by_label("What was held at (ms)").input_value())
+    at = int((mine["time_ms"] <= at_ms + 1e-7).sum())
+    assert f"after change {at} of {len(mine)}" in panel.inner_text()
+    until = mine[:at]
+    assert shown(r"Allocations at \d") == expected(memory_peak(until.assign(in_use_bytes=range(at))))
+
+    # The same with keys alone.
+    panel.get_by_role("button", name="Peak", exact=True).focus()
+    page.keyboard.press("Enter")
+    assert shown("Allocations at the peak") == expected(peak)
+    panel.get_by_label("What was held at (ms)").fill(f"{at_ms:.6f}")
+    page.keyboard.press("Enter")
+    assert f"after change {at} of {len(mine)}" in panel.inner_text()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert f"after change {min(at + 1, len(mine))} of {len(mine)}" in panel.inner_text()
 
 
 def test_the_slider_goes_from_step_to_step(page):

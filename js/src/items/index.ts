@@ -6,6 +6,7 @@ import type { Context, Item, Mounted, RowItem } from "../types";
 import { mountFacts } from "./facts";
 import { mountFigure } from "./figure";
 import { mountFindings, prose } from "./findings";
+import { mountHeld } from "./held";
 import { mountStages } from "./stages";
 import { mountStepper } from "./stepper";
 import { mountSwitch } from "./switch";
@@ -50,6 +51,8 @@ function mountKind(host: HTMLElement, item: Item, ctx: Context): Mounted | Promi
       return mountFindings(host, item, ctx);
     case "stages":
       return mountStages(host, item);
+    case "held":
+      return mountHeld(host, item, ctx);
     case "stepper":
       return mountStepper(host, item, ctx);
     case "timeline":

@@ -99,7 +99,17 @@ function download(name: string, text: string): void {
 }
 
 export async function mountTable(host: HTMLElement, item: TableItem, ctx: Context): Promise<Mounted> {
-  const rows = rowsOf(await ctx.table(item.table), item.where);
+  return mountRows(host, item, ctx, rowsOf(await ctx.table(item.table), item.where));
+}
+
+export interface MountedTable extends Mounted {
+  /** Shows other rows, under another title; order, search and filters stay. */
+  replace(rows: Row[], title: string): Promise<void>;
+}
+
+/** A table of rows that are at hand; `room` is how many of them it has place for, if not for these. */
+export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context, given: Row[], room = given.length): Promise<MountedTable> {
+  let rows = given;
   const known = new Set(Object.keys(rows[0] ?? {}));
   const missing = item.columns.filter((column) => rows.length > 0 && !known.has(column.field));
   if (missing.length > 0) throw new Error(`its data has no column ${missing.map((column) => column.field).join(", ")}`);
@@ -107,7 +117,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
   const texts = item.columns.filter((column) => column.kind === "text").map((column) => column.field);
   // What is in view at once needs no search.
-  const searchable = texts.length > 0 && (item.filter === true || rows.length * ROW_HEIGHT > MAX_BODY_HEIGHT);
+  const searchable = texts.length > 0 && (item.filter === true || room * ROW_HEIGHT > MAX_BODY_HEIGHT);
   const count = h("span", { class: "tfprof-count", role: "status" });
   const search = h("input", { type: "search", class: "tfprof-search", placeholder: "Search", "aria-label": `Search ${item.title ?? "the table"}` });
   const buttons = h("span", { class: "tfprof-buttons" });
@@ -137,9 +147,16 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     return h("span", { class: "tfprof-withtrace" }, content, button);
   };
 
+  let longestBars = new Map<string, number>();
+  const largest = ({ field, kind }: Column): number => {
+    if (kind !== "percent") return 0;
+    let most = longestBars.get(field);
+    if (most === undefined) longestBars.set(field, (most = rows.reduce((max, row) => Math.max(max, Number(row[field]) || 0), 0)));
+    return most;
+  };
+
   const definition = (column: Column): ColumnDefinition => {
     const numeric = isNumeric(column);
-    const largest = column.kind === "percent" ? rows.reduce((most, row) => Math.max(most, Number(row[column.field]) || 0), 0) : 0;
     return {
       field: column.field,
       title: column.title,
@@ -150,7 +167,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
       headerSortStartingDir: numeric ? "desc" : "asc",
       sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
       formatter: (cell: CellComponent) => {
-        const content = cellContent(cell.getValue(), column, largest);
+        const content = cellContent(cell.getValue(), column, largest(column));
         return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue())) : content;
       },
       minWidth: column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180),
@@ -187,7 +204,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     return h("div", { class: "tfprof-colhead" }, label, input);
   };
 
-  const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(rows.length, 2) * ROW_HEIGHT);
+  const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(room, 1) * ROW_HEIGHT);
   const sort = ((ctx.state.get(`${kept}sort`) as Sort[] | undefined) ?? item.sort ?? []).filter(({ field }) => item.columns.some((column) => column.field === field));
   const table = new Tabulator(grid, {
     data: rows,
@@ -237,7 +254,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     download(item.csv ?? `${item.table}.csv`, toCsv(chosen, item.columns.map((column) => column.field)));
   };
   const csv = h("button", { type: "button", class: "tfprof-button" });
-  const csvAll = h("button", { type: "button", class: "tfprof-button" }, `CSV of all ${rows.length.toLocaleString("en-US")}`);
+  const csvAll = h("button", { type: "button", class: "tfprof-button" });
   csv.addEventListener("click", () => save(false));
   csvAll.addEventListener("click", () => save(true));
   buttons.append(csv, csvAll);
@@ -246,6 +263,7 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
     const shown = filtered() ? table.getDataCount("active").toLocaleString("en-US") : total;
     count.textContent = filtered() ? `${shown} of ${total} rows` : `${total} ${rows.length === 1 ? "row" : "rows"}`;
     csv.textContent = filtered() ? `CSV of these ${shown}` : "Download CSV";
+    csvAll.textContent = `CSV of all ${total}`;
     csvAll.hidden = !filtered();
   };
   showCount();
@@ -274,6 +292,13 @@ export async function mountTable(host: HTMLElement, item: TableItem, ctx: Contex
   }
   return {
     dispose: () => table.destroy(),
+    replace: async (next, title) => {
+      rows = next;
+      longestBars = new Map();
+      if (heading !== null) heading.textContent = title;
+      await table.replaceData(rows);
+      showCount();
+    },
     resize: () => {
       table.redraw();
       fit();

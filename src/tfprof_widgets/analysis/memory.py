@@ -87,7 +87,7 @@ def memory(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
         "data_type": _data_types(rows.ints("data_type")),
         "shape": rows.categorical("shape", _known),
     }
-    _inherit(texts, is_allocation, _next_of_block(allocator.codes, address))
+    _inherit(texts, is_allocation, next_of_block(allocator.codes, address))
     return pd.DataFrame(
         {
             "allocator": allocator,
@@ -174,7 +174,7 @@ def memory_peak(table: pd.DataFrame) -> pd.DataFrame:
     moment = peak[rank[allocator]]  # of each row's allocator
     row = np.arange(len(table))
     is_allocation = (table["kind"].cat.codes == 0).to_numpy()
-    following = _next_of_block(allocator, table["address"].to_numpy())
+    following = next_of_block(allocator, table["address"].to_numpy())
     live = is_allocation & (row <= moment) & (following > moment)
 
     # Equal blocks become neighbours, then one row each.
@@ -307,7 +307,7 @@ def _steps(step: NDArray[np.int64] | None, event: NDArray[np.int64]) -> pd.array
     return pd.arrays.IntegerArray(np.maximum(value, 0).astype(np.int64), value < 0)
 
 
-def _next_of_block(allocator: NDArray[np.integer[Any]], address: NDArray[np.int64]) -> NDArray[np.int64]:
+def next_of_block(allocator: NDArray[np.integer[Any]], address: NDArray[np.int64]) -> NDArray[np.int64]:
     """Row of the next event of the same allocator (code) and address; the number of rows if there is none."""
     n = len(address)
     order = np.lexsort((address, allocator))  # stable: rows of one address stay in time order

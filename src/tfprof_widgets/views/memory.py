@@ -6,13 +6,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from bokeh.models import (
+    Column,
     ColumnDataSource,
     FixedTicker,
     Line,
-    LinearAxis,
     NumeralTickFormatter,
-    Range1d,
     Scatter,
     Span,
     Step,
@@ -21,28 +21,32 @@ from bokeh.models import (
     VStrip,
 )
 
+from ..analysis.memory import BEFORE_CAPTURE, STACK
 from . import spec
+from .packing import byte_columns
 from .spec import count, fact, ms, percent
 from .template import Template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
+    from bokeh.models import Plot
     from numpy.typing import NDArray
+
+    from ..analysis.memory_history import MemoryHistory
 
 _HEAP, _STACK, _FRAGMENTATION, _PEAK = "#2083d1", "#52c4f9", "#d88112", "#c8202b"
 _LINE = "#808890"
-_MIB = 2.0**20
-_UNITS = (("GiB", 2.0**30), ("MiB", _MIB), ("KiB", 2.0**10))
+_UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
 # Points of one chart, and of all charts of a report together (but so many of each at least).
 _MOST_POINTS, _MOST_POINTS_IN_ALL, _LEAST_POINTS = 4000, 16_000, 100
 # More steps than these can't be seen as bands.
 _MOST_BANDS = 120
 # The capacity is drawn where the peak takes more than this share of it; below, the chart would be flat.
 _NEAR_CAPACITY = 0.4
-# Fragmentation has the upper part of the chart to itself: its 0 is at this share of the height, 100 % just below the top.
-_ABOVE, _BELOW = 0.76, 0.72
+# Both charts of an allocator begin at one place, whatever the numbers at their axes.
+_LEFT_OF_CHARTS = 68
+_TICK_MS = 1e-6
 # Where the use varies by less than this share of the peak, the axis doesn't start at 0.
 _FLAT = 0.1
 _NO_OP = "(no op named)"
@@ -53,16 +57,18 @@ _EMPTY = (
 
 
 def memory_tab(
-    payload: spec.Tables, memory: pd.DataFrame, summary: pd.DataFrame, peak: pd.DataFrame, steps: pd.DataFrame
+    payload: spec.Tables, memory: pd.DataFrame, summary: pd.DataFrame, history: MemoryHistory, steps: pd.DataFrame
 ) -> spec.Tab:
     """Return the Memory tab.
 
     Parameters
     ----------
     payload : Payload
-        Gets the table ``memory_peak``: what each allocator held at its peak, told apart by the column ``place``.
-    memory, summary, peak : DataFrame
-        ``report.memory``, ``report.memory_summary`` and ``report.memory_peak``; with several hosts each has a column ``host``.
+        Gets the tables ``memory_events`` and ``memory_blocks``, from which the browser tells what was held at any time.
+    memory, summary : DataFrame
+        ``report.memory`` and ``report.memory_summary``; with several hosts each has a column ``host``.
+    history : MemoryHistory
+        What each event begins and ends to hold, the allocators in the order of ``summary``.
     steps : DataFrame
         ``report.steps``, to be seen behind the charts.
     """
@@ -74,17 +80,17 @@ def memory_tab(
     most = max(_LEAST_POINTS, min(_MOST_POINTS, _MOST_POINTS_IN_ALL // len(summary)))
     steps_of = dict(iter(steps.groupby("host", sort=False)))
     hosts: dict[str, dict[str, tuple[str, list[spec.Item]]]] = {}
-    place: dict[Any, int] = {}
+    first = np.searchsorted(history.events["place"].to_numpy(), np.arange(len(summary) + 1)).tolist()
     for number, (_, allocator) in enumerate(summary.iterrows()):
         key = tuple(allocator[by]) if several else allocator["allocator"]
-        place[key] = number
         host = str(allocator["host"]) if several else ""
         name = str(allocator["allocator"])
         mine = steps_of.get(host) if several else steps
-        items = [_summary(allocator), _timeline(memory.iloc[rows_of[key]], allocator, mine, most), _breakdown(number)]
+        rows = memory.iloc[rows_of[key]]
+        items = [_summary(allocator), _held(rows, allocator, mine, most, first[number])]
         hosts.setdefault(host, {})[f"memory-{number}"] = (f"{name} ({size(allocator['peak_bytes'])})", items)
-    keys = peak[by].itertuples(index=False, name=None) if several else peak["allocator"]
-    payload.add_table("memory_peak", _peak_table(peak, [place[key] for key in keys]))
+    payload.add_table("memory_events", pack_history(history))
+    payload.add_table("memory_blocks", history.blocks)
     cases = {host: _allocators(number, of_host) for number, (host, of_host) in enumerate(hosts.items())}
     if not several:
         return spec.tab("memory", "Memory", cases[""])
@@ -183,7 +189,10 @@ def thinned(time_ms: NDArray[np.float64], in_use: NDArray[np.int64], most: int) 
     return np.unique(np.concatenate([[0, n - 1], order[first], order[last]]))
 
 
-def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame | None, most: int) -> spec.Item:
+def _held(
+    rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame | None, most: int, first: int
+) -> spec.Item:
+    """The chart of an allocator, and what it held at the peak or at a time chosen there. ``first``: its first row of the events."""
     in_use = rows["in_use_bytes"].to_numpy()
     drawn = thinned(rows["time_ms"].to_numpy(), in_use, most)
     unit, scale = _unit(float(allocator["peak_bytes"]))
@@ -208,8 +217,6 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
     elif peak - least < _FLAT * peak:
         low, high = least - 0.3 * (peak - least or peak), peak + 0.4 * (peak - least or peak)
     low, high = max(low, 0.0) / scale, (high or 1.0) / scale
-    if has_fragmentation:
-        high = low + (high - low) / _BELOW
     start, end = float(points.time_ms[0]), float(points.time_ms[-1])
     room = 0.01 * (end - start) or 0.5
     ends = start - room, end + room
@@ -243,7 +250,7 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
             "heap": {"y1": number},
         },
     )
-    notes = []
+    notes = ["Click at any time to see what was held then."]
     if len(drawn) < len(rows):
         words = "each stretch of time keeps its least and its most, so no peak is lost"
         notes.append(f"{len(drawn):,} of {count(len(rows), 'point')} drawn: {words}.")
@@ -258,8 +265,24 @@ def _timeline(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame
         f"{title} from {ms(start)} to {ms(end)}: between {size(least)} and {size(peak)}, the peak at {ms(peak_ms)}, "
         f"of {size(capacity)}."
     )
-    item = {"kind": "figure", "title": title, "figure": figure, "alt": alt, "note": " ".join(notes)}
-    return spec.row([item, _at_peak(allocator, stack=has_stack, fragmentation=has_fragmentation)], weights=[2.4, 0.9])
+    # The last of equal peaks, as in the summary.
+    at_peak = len(in_use) - 1 - int(np.argmax(in_use[::-1]))
+    return {
+        "kind": "held",
+        "title": title,
+        "figure": figure,
+        "alt": alt,
+        "note": " ".join(notes),
+        "beside": _at_peak(allocator, stack=has_stack, fragmentation=has_fragmentation),
+        "events": "memory_events",
+        "blocks": "memory_blocks",
+        "first": first,
+        "count": len(rows),
+        "peak": at_peak,
+        "tick_ms": _TICK_MS,
+        "labels": {"other": BEFORE_CAPTURE, "stack": STACK, "unnamed": _NO_OP},
+        "table": _breakdown(),
+    }
 
 
 def _bands(steps: pd.DataFrame | None, ends: tuple[float, float]) -> tuple[tuple[list[float], list[float]], str]:
@@ -289,9 +312,8 @@ def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Templa
         *(["fragmentation"] if fragmentation else []),
     ]
     points = ColumnDataSource({name: [] for name in columns}, name="points")
-    p = spec.plot(
-        230, (0, 1), (0, 1), x_label="Time since the start of the trace (ms)", y_label=f"Memory in use ({unit})"
-    )
+    x_label = "Time since the start of the trace (ms)"
+    p = spec.plot(210, (0, 1), (0, 1), x_label="" if fragmentation else x_label, y_label=f"Memory in use ({unit})")
     p.x_range.name, p.y_range.name = "time", "size"
     p.xgrid.visible = False
     p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
@@ -310,13 +332,6 @@ def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Templa
     if free:
         tooltips.append(("Free", f"@free{{0,0.000}} {unit}"))
     if fragmentation:
-        whole = 102 / (1 - _ABOVE)
-        p.extra_y_ranges = {"percent": Range1d(-_ABOVE * whole, 102)}
-        ticks = FixedTicker(ticks=[0, 50, 100])
-        axis = LinearAxis(y_range_name="percent", axis_label="Fragmentation (%)", ticker=ticks)
-        p.add_layout(axis, "right")
-        line = Step(x="time", y="fragmentation", mode="after", line_color=_FRAGMENTATION, line_width=1.5)
-        spec.draw(p, points, line, y_range_name="percent")
         tooltips.append(("Fragmentation", "@fragmentation{0.0} %"))
     p.add_layout(
         Span(location=0, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1, name="capacity")
@@ -334,44 +349,94 @@ def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Templa
         text_font_size="11px",
     )
     spec.draw(p, peak, label)
+    _hover(p, points, top, tooltips)
+    p.add_layout(_cursor())
+    if not fragmentation:
+        return Template(p)
+    # Below the memory, over the same times.
+    q = spec.plot(112, (0, 1), (0, 104), x_label=x_label, y_label="Fragm. (%)")
+    q.x_range = p.x_range
+    q.xgrid.visible = False
+    q.yaxis.ticker = FixedTicker(ticks=[0, 50, 100])
+    q.xaxis.formatter = p.xaxis[0].formatter
+    area = VAreaStep(x="time", y1=0, y2="fragmentation", step_mode="after", fill_color=_FRAGMENTATION, fill_alpha=0.25)
+    spec.draw(q, points, area)
+    line = Step(x="time", y="fragmentation", mode="after", line_color=_FRAGMENTATION, line_width=1.5)
+    spec.draw(q, points, line)
+    _hover(q, points, "fragmentation", tooltips)
+    q.add_layout(_cursor())
+    for plot in (p, q):
+        plot.min_border_left = _LEFT_OF_CHARTS
+    p.xaxis.major_label_text_font_size = "0px"
+    return Template(Column(children=[p, q], sizing_mode="stretch_width"))
+
+
+def _hover(p: Plot, points: ColumnDataSource, y: str, tooltips: list[tuple[str, str]]) -> None:
     # A line that isn't seen is hit all along, which steps and areas are not.
-    hit = spec.draw(p, points, Line(x="time", y=top, line_alpha=0))
+    hit = spec.draw(p, points, Line(x="time", y=y, line_alpha=0))
     spec.hover(p, [hit], tooltips, mode="vline", line_policy="prev", point_policy="follow_mouse")
-    return Template(p)
+
+
+def _cursor() -> Span:
+    """Where the reader has chosen a time; the browser moves it."""
+    return Span(location=0, dimension="height", line_color=_PEAK, line_width=1.5, visible=False, name="cursor")
 
 
 # ---- breakdown ----------------------------------------------------------------------------------------------
 
 
-def _peak_table(peak: pd.DataFrame, place: list[int]) -> pd.DataFrame:
-    table = peak.drop(columns=["host", "allocator"], errors="ignore").reset_index(drop=True)
-    for name in ("bytes", "requested_bytes", "total_bytes"):
-        table[name.replace("bytes", "size_mib")] = table.pop(name) / _MIB
-    table["op_name"] = table["op_name"].astype(object).where(table["op_name"].astype(bool), _NO_OP)
-    table.insert(0, "place", place)
-    of_place = table.groupby("place")["total_size_mib"].transform("sum")
-    table["share_pct"] = 100 * table["total_size_mib"] / of_place.where(of_place > 0, 1)
-    return table
+def pack_history(history: MemoryHistory) -> pd.DataFrame:
+    """Turn events into columns of bytes that gzip packs well.
+
+    Returns
+    -------
+    DataFrame
+        A row an event: ``time{n}`` (ticks since the event before of its allocator; for its first, since the start of the trace);
+        ``begins{n}`` (0 for none, 1 for the row of ``blocks`` after the newest one so far, else 2 + the newest one's row - its row);
+        ``ends{n}`` (0 for none, else 1 + the newest one's row - its row); both are mostly small numbers;
+        ``other{n}`` and ``stack{n}`` (zigzag of the change in bytes; for an allocator's first event, from 0).
+    """
+    events = history.events
+    place = events["place"].to_numpy()
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+
+    def changes(values: NDArray[np.int64]) -> NDArray[np.int64]:
+        change = np.diff(values, prepend=0)
+        change[starts] = values[starts]
+        return change
+
+    def zigzag(change: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.where(change < 0, -2 * change - 1, 2 * change)
+
+    begins, ends = events["begins"].to_numpy(), events["ends"].to_numpy()
+    newest = np.maximum.accumulate(begins) if len(begins) else begins
+    before = np.concatenate([[-1], newest[:-1]])[: len(begins)]
+    ticks = np.rint(events["time_ms"].to_numpy() / _TICK_MS).astype(np.int64)
+    columns = byte_columns("time", changes(ticks))
+    columns |= byte_columns("begins", np.select([begins < 0, begins > before], [0, 1], before - begins + 2))
+    columns |= byte_columns("ends", np.where(ends < 0, 0, newest - ends + 1))
+    columns |= byte_columns("other", zigzag(changes(events["other_bytes"].to_numpy())))
+    columns |= byte_columns("stack", zigzag(changes(events["stack_bytes"].to_numpy())))
+    return pd.DataFrame(columns)
 
 
-def _breakdown(place: int) -> spec.Item:
+def _breakdown() -> spec.Item:
     columns = [
         spec.column("op_name", "Op name", "text", min_width=240, trace=True),
         spec.column("size_mib", "Allocation size", "number", digits=3, unit="MiB", width=104),
         spec.column("requested_size_mib", "Requested size", "number", digits=3, unit="MiB", width=104),
         spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
         spec.column("total_size_mib", "Total size", "number", digits=3, unit="MiB", width=104),
-        spec.column("share_pct", "Share of the peak", "percent", digits=1, width=92),
+        spec.column("share_pct", "Share", "percent", digits=1, width=92, hint="Of what was in use at that time"),
         spec.column("region_type", "Region type", "text", width=96),
         spec.column("data_type", "Data type", "text", width=88),
         spec.column("shape", "Shape", "text", width=170),
     ]
     return spec.table(
-        "Allocations at the peak",
-        "memory_peak",
+        "Allocations held",
+        "memory_blocks",
         columns,
         sort=("total_size_mib", "desc"),
-        csv="memory_at_peak.csv",
+        csv="memory_held.csv",
         filter=True,
-        where={"field": "place", "equals": place},
     )

@@ -13,7 +13,7 @@ from bokeh.embed import json_item
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from bokeh.models import Plot
+    from bokeh.models import LayoutDOM
     from numpy.typing import NDArray
 
     Column = Sequence[Any] | NDArray[Any]
@@ -28,11 +28,11 @@ class Template:
 
     Parameters
     ----------
-    plot : Plot
+    plot : Plot, or a layout of several
         Its data sources (empty), ranges, glyphs and annotations that vary have a ``name``.
     """
 
-    def __init__(self, plot: Plot) -> None:
+    def __init__(self, plot: LayoutDOM) -> None:
         self._json = json.dumps(json_item(plot))
 
     def fill(
