@@ -1,4 +1,4 @@
-"""What all the tests share: the captures that may be present next to the checkout, and the generators' import path."""
+"""What all the tests share: a browser, the captures that may be present next to the checkout, the generators' import path."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from chromium import browser  # noqa: E402, F401  # a fixture, for tests/browser and tests/frontends
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "captures"
 
