@@ -8,15 +8,33 @@ export function hasTrace(model: Model): boolean {
   return (model.get("spec") as Spec | undefined)?.tabs.some((tab) => tab.id === TAB) ?? false;
 }
 
-/** Opens the timeline, at a time or where it was, and highlights what has a name (an event's, or an op's). */
-export function showInTrace(model: Model, { highlight, range_ms }: { highlight?: string | undefined; range_ms?: [number, number] | undefined }): void {
+/** An event of which little is known but when it begins; a trait of the page's model that stays on the page. */
+export interface Spot {
+  start_ms: number;
+  kind: "step" | "memory";
+  /** A step's: `train 5`. */
+  name?: string;
+}
+
+export interface Target {
+  highlight?: string | undefined;
+  range_ms?: [number, number] | undefined;
+  spot?: Spot | undefined;
+  host?: string | undefined;
+}
+
+/** Opens the timeline, at a time or where it was, and highlights what has a name (an event's, or an op's), or selects an event. */
+export function showInTrace(model: Model, { highlight, range_ms, spot, host }: Target): void {
   // First, so that the timeline has its size when it is told the rest.
   model.set("tab", TAB);
+  if (host !== undefined) model.set("host", host);
   if (range_ms !== undefined) model.set("range_ms", range_ms);
-  if (highlight !== undefined) {
-    // The same name again is a new wish.
+  if (highlight !== undefined || spot !== undefined) {
+    // The same again is a new wish, and takes the place of the one before.
     model.set("highlight", null);
-    model.set("highlight", highlight);
+    model.set("spot", null);
+    if (highlight !== undefined) model.set("highlight", highlight);
+    if (spot !== undefined) model.set("spot", spot);
   }
   model.save_changes();
 }

@@ -78,6 +78,9 @@ export interface FigureItem {
   /** What the figure says, for those who cannot see it. */
   alt: string;
   note?: string;
+  /** Its columns are steps, which a click shows in the trace. The rows of the data source `steps`: `x`, `width`, `step`, `start` and
+   * `total` (ms), `host` if there are several. */
+  trace?: { step_kind: string };
 }
 
 export interface Column {
@@ -356,4 +359,6 @@ export interface Spec {
   head: Head | null;
   tabs: Tab[];
   notes: string[];
+  /** Tables that travel together in one: their names and sizes in bytes, in order. */
+  bundles?: { name: string; tables: string[]; sizes: number[] }[];
 }

@@ -4,15 +4,15 @@ import { embedFigure } from "../embed";
 import { h, uniqueId } from "../dom";
 import { unsplit } from "../timeline/data";
 import type { Context, HeldItem, Mounted, Table } from "../types";
+import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
+import { onRowWish } from "../show_row";
+import { onChartClick } from "./chart_click";
 import { mountItems } from "./index";
 import { mountRows } from "./table";
 
 type Row = Record<string, unknown>;
 
 const MIB = 2 ** 20;
-/** A mouse that moved further between press and release has dragged the chart. */
-const CLICK_PX = 4;
-
 /** The events of all allocators: see `pack_history` in views/memory.py. */
 export interface History {
   /** Ticks since the event before of the allocator. */
@@ -91,18 +91,6 @@ export function lastUntil(times: ArrayLike<number>, time: number): number {
   return Math.max(0, low - 1);
 }
 
-/** The time in a chart below a click; `null` beside its frame. */
-function timeAt(event: MouseEvent, plots: any[]): number | null {
-  for (const plot of plots) {
-    const around = plot.el.getBoundingClientRect();
-    const { left, right, top, bottom } = plot.frame.bbox;
-    const [x, y] = [event.clientX - around.left, event.clientY - around.top];
-    const { start, end } = plot.model.x_range;
-    if (x >= left && x <= right && y >= top && y <= bottom) return start + ((x - left) / (right - left)) * (end - start);
-  }
-  return null;
-}
-
 export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context): Promise<Mounted> {
   const [events, blocks] = await Promise.all([ctx.table(item.events), ctx.table(item.blocks)]);
   const history = decodeHistory(events);
@@ -175,18 +163,31 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
     else mark(shown);
   });
 
+  if (hasTrace(ctx.model)) {
+    const trace = button("Trace", "Show this time in the trace");
+    trace.addEventListener("click", () => {
+      // From the change before to the one after, so that it stands in the middle of something.
+      const [from, to] = [times[Math.max(0, shown - 1)]!, times[Math.min(last, shown + 1)]!];
+      const room = Math.max(to - times[shown]!, times[shown]! - from, 0.002);
+      showInTrace(ctx.model, { range_ms: [times[shown]! - room, times[shown]! + room], spot: { start_ms: times[shown]!, kind: "memory" } });
+      scrollToReport(trace);
+    });
+    tools.append(trace);
+  }
+  // An allocation of the trace: half a tick of room for what is lost in numbers of milliseconds.
+  const stop = onRowWish(host, ctx, ({ time_ms }) => {
+    if (time_ms !== undefined) show(lastUntil(times, time_ms + item.tick_ms / 2));
+  });
+
   const { view } = mounted;
   const plots = view.frame !== undefined ? [view] : view.child_views;
-  let pressed = { x: 0, y: 0 };
-  canvas.addEventListener("pointerdown", ({ clientX, clientY }) => (pressed = { x: clientX, y: clientY }), { capture: true });
-  canvas.addEventListener("click", (event) => {
-    if (Math.hypot(event.clientX - pressed.x, event.clientY - pressed.y) > CLICK_PX) return;
-    const chosen = timeAt(event, plots);
-    if (chosen !== null) show(lastUntil(times, chosen));
-  });
+  onChartClick(canvas, plots, (time) => show(lastUntil(times, time)));
   const parts = [mounted, beside, table];
   return {
-    dispose: () => parts.forEach((part) => part.dispose()),
+    dispose: () => {
+      stop();
+      parts.forEach((part) => part.dispose());
+    },
     resize: () => parts.forEach((part) => part.resize()),
   };
 }

@@ -1,4 +1,5 @@
 import { h, uniqueId } from "../dom";
+import { isChosen, onRowWish } from "../show_row";
 import type { Context, Mounted, SwitchItem } from "../types";
 import { mountItems } from "./index";
 
@@ -35,18 +36,20 @@ export async function mountSwitch(host: HTMLElement, item: SwitchItem, ctx: Cont
   };
   const choices = item.options.length <= 4 ? buttons(item, shown, choose) : dropDown(item, shown, choose);
   host.append(choices.element, body);
-  const follow = () => {
-    const value = named();
+  const change = (value: string | undefined) => {
     if (value === undefined || value === shown) return;
     shown = value;
     choices.select(value);
     void show(value);
   };
+  const follow = () => change(named());
+  const stop = onRowWish(host, ctx, (wish) => change(item.options.find(({ label }) => isChosen(label, wish))?.value));
   if (trait !== undefined) ctx.model.on(`change:${trait}`, follow);
   await show(shown);
   const visible = () => [...mounted.values()].filter(({ element }) => !element.hidden);
   return {
     dispose: () => {
+      stop();
       if (trait !== undefined) ctx.model.off(`change:${trait}`, follow);
       mounted.forEach(({ items }) => void items.then((each) => each.dispose()));
     },

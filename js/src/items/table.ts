@@ -14,6 +14,7 @@ import { Precision, Type } from "@uwdata/flechette";
 import { h, uniqueId } from "../dom";
 import { formatCell, parseFilter, splitMiddle, toCsv } from "../format";
 import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
+import { FoundRow } from "./found_row";
 import type { Column, Context, Mounted, Sort, Table, TableItem, Where } from "../types";
 
 Tabulator.registerModule([FilterModule, FormatModule, ResizeColumnsModule, ResizeTableModule, SortModule]);
@@ -206,6 +207,13 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
 
   const bodyHeight = Math.min(MAX_BODY_HEIGHT, Math.max(room, 1) * ROW_HEIGHT);
   const sort = ((ctx.state.get(`${kept}sort`) as Sort[] | undefined) ?? item.sort ?? []).filter(({ field }) => item.columns.some((column) => column.field === field));
+  const found = new FoundRow(grid, () => {
+    for (const input of [search, ...filterInputs.keys()]) {
+      if (input.value === "") continue;
+      input.value = "";
+      input.dispatchEvent(new Event("input"));
+    }
+  });
   const table = new Tabulator(grid, {
     data: rows,
     columns: item.columns.map(definition),
@@ -216,6 +224,7 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
     initialSort: sort.map(({ field, dir }) => ({ column: field, dir })).reverse(),
     nestedFieldSeparator: false, // a dot in a name is only a dot
     placeholder: "No rows match.",
+    rowFormatter: found.format,
     columnDefaults: { resizable: "header" },
   });
   await new Promise<void>((resolve) => table.on("tableBuilt", resolve));
@@ -290,19 +299,25 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
       header.click();
     });
   }
+  found.attach(table, ctx);
   return {
-    dispose: () => table.destroy(),
+    dispose: () => {
+      found.dispose();
+      table.destroy();
+    },
     replace: async (next, title) => {
       rows = next;
       longestBars = new Map();
       if (heading !== null) heading.textContent = title;
       await table.replaceData(rows);
       showCount();
+      void found.look();
     },
     resize: () => {
       table.redraw();
       fit();
       sayWhatIsBeyond();
+      void found.look();
     },
   };
 }

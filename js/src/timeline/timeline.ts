@@ -2,6 +2,7 @@
 
 import { errorMessage, h, uniqueId } from "../dom";
 import { FONT, PALETTES } from "../figure_json";
+import { scrollToReport, type Spot as WantedSpot } from "../show_in_trace";
 import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types";
 import { ABOVE, ABSENT, Arrows, BELOW, IN_VIEW } from "./arrows";
 import { formatCount, valueAt, type Counter } from "./counters";
@@ -16,6 +17,7 @@ import { Minimap } from "./minimap";
 import { Overlay, type Bend, type Rect } from "./overlay";
 import { parseColor } from "./paint";
 import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, sourceOf, step, summarize, type Hits, type Match, type Place } from "./query";
+import { Rows } from "./rows";
 import { Scene, type Shown } from "./scene";
 import { formatDuration, formatTime, ticks } from "./ticks";
 import { Stats } from "./stats";
@@ -47,6 +49,9 @@ const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 460;
 const MOST_STEP_TRACKS = 4;
+/** Names of changes of memory. */
+const MOST_LOOKED_AT = 1000;
+const [ALLOCATION, DEALLOCATION] = ["MemoryAllocation", "MemoryDeallocation"];
 
 export class Timeline implements Mounted {
   readonly root: HTMLElement;
@@ -68,6 +73,7 @@ export class Timeline implements Mounted {
   private readonly gutter: Gutter;
   private readonly minimap: Minimap;
   private readonly details = new Details();
+  private readonly rows: Rows;
   private readonly scene: Scene;
   private readonly figure = h("div", { class: "tl-figure" });
   private readonly plot = h("div", { class: "tl-plot" });
@@ -113,6 +119,7 @@ export class Timeline implements Mounted {
     private readonly counters: ReadonlyMap<number, Counter> = new Map(),
   ) {
     this.unit = item.unit_ps;
+    this.rows = new Rows(ctx);
     this.stores.set(false, events);
     item.sections.forEach((section, index) => section.collapsed && this.folded.add(`${index}:-1`));
     this.viewport = new Viewport(item.span_ps / this.unit);
@@ -182,9 +189,12 @@ export class Timeline implements Mounted {
     const highlight = () => void this.highlight(true);
     ctx.model.on("change:range_ms", follow);
     ctx.model.on("change:highlight", highlight);
+    const spot = () => this.selectSpot();
+    ctx.model.on("change:spot", spot);
     signal.addEventListener("abort", () => {
       ctx.model.off("change:range_ms", follow);
       ctx.model.off("change:highlight", highlight);
+      ctx.model.off("change:spot", spot);
     });
     listenToPointer(this, this.overlay.element, this.gutter.element, signal);
     listenToKeys(this, signal);
@@ -203,7 +213,10 @@ export class Timeline implements Mounted {
     this.resize();
     // After the first frame, which finds out how much room there is.
     const told = Array.isArray(this.ctx.model.get("range_ms"));
-    requestAnimationFrame(() => void this.highlight(!told));
+    requestAnimationFrame(() => {
+      void this.highlight(!told);
+      this.selectSpot();
+    });
   }
 
   resize(): void {
@@ -495,7 +508,8 @@ export class Timeline implements Mounted {
     this.invalidate();
   }
 
-  private reveal(place: Place): void {
+  /** Unfolds and scrolls to an event's track, and if `moves` shows its time. */
+  private reveal(place: Place, moves = true): void {
     const track = this.tracks[this.trackOf(place.store, place.lane)]!;
     if (this.boxOf(place.store, place.lane) === null || this.folded.has(`${track.section}:-1`)) {
       this.folded.delete(`${track.section}:-1`);
@@ -511,6 +525,7 @@ export class Timeline implements Mounted {
     if (box !== null && !box.pinned && (box.top < this.scroll + pinnedHeight + 4 || box.bottom > this.scroll + this.height - 4)) {
       this.scrollTo((box.top + box.bottom) / 2 - (this.height + pinnedHeight) / 2);
     }
+    if (!moves) return;
     const [from, to] = [place.store.start[place.event]!, place.store.end[place.event]!];
     const [start, end] = this.viewport.target;
     const length = end - start;
@@ -565,6 +580,50 @@ export class Timeline implements Mounted {
     ]);
     this.live.textContent = `${name}, ${formatDuration(place.store.duration(place.event) * this.unit)}`;
     void this.showStats(place);
+    void this.showRows(place);
+  }
+
+  /** Links to the rows of the report's tables that the event belongs to. */
+  private async showRows(place: Place): Promise<void> {
+    const { store, lane, event } = place;
+    const track = this.tracks[this.trackOf(store, lane)]!;
+    const name = store.name[event]!;
+    if (track.kind === "own" || this.names.role[name] === "step") return;
+    const onDevice = track.kind === "device" || track.kind === "derived";
+    const links = await this.rows.linksOf({ name: this.names.name[name]!, op: this.names.op[name]!, onDevice });
+    const change = this.changeIn(place);
+    if (change !== null && this.item.stats !== undefined) {
+      this.stats ??= Stats.load(this.item.stats, this.ctx);
+      const stats = (await this.stats).of(change.store.row[change.event]!);
+      const value = (wanted: string) => stats.find((stat) => stat.name === wanted)?.value;
+      const allocator = value("allocator_name");
+      const time_ms = (change.store.start[change.event]! * this.unit) / 1e9;
+      if (allocator !== undefined) links.push(...this.rows.linkOfMemory({ allocator, op: value("tf_op") ?? "", time_ms }));
+    }
+    if (this.selected !== place) return;
+    for (const { label, hint, run } of links) this.details.addAction({ label, hint, run: () => this.leave(run) });
+  }
+
+  /** The first allocation in an event of the host's (its output, as a rule), or the change of memory that it is. */
+  private changeIn({ store, lane, event }: Place): Place | null {
+    const { name } = this.names;
+    const isChange = (each: number) => name[store.name[each]!] === ALLOCATION || name[store.name[each]!] === DEALLOCATION;
+    if (isChange(event)) return { store, lane, event };
+    const track = this.tracks[this.trackOf(store, lane)]!;
+    if (track.kind !== "host") return null;
+    for (let below = lane + 1; below < track.lane + track.lanes; below++) {
+      const [first, last] = [store.laneFirst[below]!, store.laneFirst[below + 1]!];
+      const from = store.firstStart(store.start[event]!, first, last);
+      const to = Math.min(from + MOST_LOOKED_AT, store.firstStart(store.end[event]!, from, last));
+      for (let each = from; each < to; each++) if (name[store.name[each]!] === ALLOCATION) return { store, lane: below, event: each };
+    }
+    return null;
+  }
+
+  /** Goes to another tab, whose top comes into view. */
+  private leave(go: () => void): void {
+    scrollToReport(this.root);
+    go();
   }
 
   /** What the profiler noted with an event of the file. */
@@ -778,6 +837,36 @@ export class Timeline implements Mounted {
     const [from, to] = [start[found.event]!, end[found.event]!];
     // A speck is no answer to "where is it?".
     if (goThere && (to - from) / this.perPx < READABLE_PX) this.go(from - 4 * (to - from) - 10, to + 4 * (to - from) + 10);
+  }
+
+  /** Selects the event that another part of the report knows by its time: a step, or a change of memory. */
+  private selectSpot(): void {
+    const spot = this.ctx.model.get("spot") as WantedSpot | null | undefined;
+    if (!spot) return;
+    if (this.hits !== null) this.searchFor("");
+    const time = (spot.start_ms * 1e9) / this.unit;
+    const lanes = this.tracks.flatMap((track) => {
+      const store = this.storeOf(track);
+      if (store === null || (track.kind === "steps") !== (spot.kind === "step")) return [];
+      return Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
+    });
+    const { name: texts } = this.names;
+    const isIt = (text: string) => (spot.kind === "memory" ? text === ALLOCATION || text === DEALLOCATION : spot.name === undefined || text === spot.name);
+    // Times come as numbers of milliseconds: to a nanosecond of memory's changes, and to seven digits of steps.
+    const reach = spot.kind === "memory" ? 1e3 / this.unit : Math.max(time * 1e-6, 1e6 / this.unit);
+    let found: Place | null = null;
+    let nearest = reach;
+    for (const { store, lane } of lanes) {
+      const first = store.firstStart(time - reach, store.laneFirst[lane]!, store.laneFirst[lane + 1]!);
+      for (let event = first; event < store.laneFirst[lane + 1]! && store.start[event]! <= time + reach; event++) {
+        const away = Math.abs(store.start[event]! - time);
+        if (away > nearest || !isIt(texts[store.name[event]!]!)) continue;
+        nearest = away;
+        found = { store, lane, event };
+      }
+    }
+    this.select(found);
+    if (found !== null) this.reveal(found, false);
   }
 
   /** Finds every event of one name. */

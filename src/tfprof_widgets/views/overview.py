@@ -111,10 +111,11 @@ def _step_items(summary: Overview, steps: pd.DataFrame) -> list[spec.Item]:
         return notes or [spec.text(how, "info")]
     cases = {
         str(average["kind"]): (
-            f"{average['kind'] or 'steps'} ({int(average['steps'] + average['left_out']):,})",
-            _kind_items(average, steps[steps["kind"] == average["kind"]], number),
+            f"{average['kind'] or 'steps'} ({of_kind['step'].nunique():,})",
+            _kind_items(average, of_kind, number),
         )
         for number, (_, average) in enumerate(summary.step_time.iterrows())
+        for of_kind in [steps[steps["kind"] == average["kind"]]]
     }
     if len(cases) == 1:
         return next(iter(cases.values()))[1] + notes
@@ -268,7 +269,8 @@ def _charts(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> list[s
     cases = {"slowest": (title, [_step_chart(average, slowest, several=True, of_hosts=of_hosts)])}
     for i, ((host, device), of_device) in enumerate(devices):
         label = f"{host} {device}" if of_hosts > 1 else str(device)
-        cases[f"device-{i}"] = (label, [_step_chart(average, of_device.sort_values("step"), mean_line=False)])
+        chart = _step_chart(average, of_device.sort_values("step"), mean_line=False, of_hosts=of_hosts)
+        cases[f"device-{i}"] = (label, [chart])
     return [spec.switch(f"device-{number}", "Device", cases)]
 
 
@@ -298,7 +300,7 @@ def _step_chart(
     if in_groups_of > 1:
         source = _grouped_source(steps, position, left_out, shown, in_groups_of)
     else:
-        source = _source(steps, position, left_out, shown, several=several)
+        source = _source(steps, position, left_out, shown, several=several, several_hosts=of_hosts > 1)
     (_draw_bars if as_bars else _draw_areas)(p, source, shown)
     if mean is not None:
         p.add_layout(Span(location=mean, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1))
@@ -328,11 +330,18 @@ def _step_chart(
         f"Step time of {steps_of_kind}, one beside the other: from {ms(total.min())} to {ms(total.max())}; "
         f"split into {', '.join(CATEGORY_LABELS[c] for c in shown)}."
     )
-    return spec.chart(f"Step time: {steps_of_kind}", p, alt, " ".join(notes))
+    item = spec.chart(f"Step time: {steps_of_kind}", p, alt, " ".join(notes))
+    return {**item, "trace": {"step_kind": kind}}
 
 
 def _source(
-    steps: pd.DataFrame, position: NDArray[np.float64], left_out: NDArray[np.bool_], shown: list[str], *, several: bool
+    steps: pd.DataFrame,
+    position: NDArray[np.float64],
+    left_out: NDArray[np.bool_],
+    shown: list[str],
+    *,
+    several: bool,
+    several_hosts: bool,
 ) -> ColumnDataSource:
     """Return the chart's data: a row a step."""
     number = steps["step"].to_numpy(np.int64)
@@ -348,9 +357,11 @@ def _source(
     if left_out.any():
         reasons = (_reasons_of(flags) if out else "no" for flags, out in zip(steps["flags"], left_out, strict=True))
         data["left_out"] = list(reasons)
+    if several_hosts:
+        data["host"] = steps["host"].tolist()
     if several:
         data["device"] = [f"{h} {d}" for h, d in zip(steps["host"], steps["device"], strict=True)]
-    return ColumnDataSource(data)
+    return ColumnDataSource(data, name="steps")
 
 
 def _grouped_source(
@@ -376,7 +387,8 @@ def _grouped_source(
             "longest": steps["duration_ms"].groupby(group).max().to_numpy(np.float32),
             "start": steps["start_ms"].to_numpy(np.float32)[first],
             **{c: averaged[f"{c}_ms"].to_numpy(np.float32) for c in shown},
-        }
+        },
+        name="steps",
     )
 
 
