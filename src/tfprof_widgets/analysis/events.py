@@ -283,6 +283,11 @@ class Trace:
         return {**self.space.meta_stats.of(int(self.meta[event])), **self.space.stats.of(source)}
 
 
+def line_labels(space: XSpace) -> list[str]:
+    """Return what each line is called; those without a name go by their id."""
+    return [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
+
+
 def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
     """All events of the file, bookkeeping too: ``plane``, ``line``, ``name``, ``start_us``, ``duration_us``, ``depth``, ``step``.
 
@@ -295,7 +300,6 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
     """
     whole = trace.whole
     space = trace.space
-    line_label = [name or f"thread {line_id}" for name, line_id in zip(space.line_name, space.line_id, strict=True)]
 
     def categorical(codes: NDArray[np.int32], labels: list[str]) -> pd.Categorical:
         distinct = list(dict.fromkeys(labels))
@@ -311,7 +315,7 @@ def events_table(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.Data
     return pd.DataFrame(
         {
             "plane": categorical(space.line_plane[whole.line], space.plane_name),
-            "line": categorical(whole.line, line_label),
+            "line": categorical(whole.line, line_labels(space)),
             "name": categorical(whole.meta, space.meta_name),
             "start_us": whole.start_ps / 1e6,
             "duration_us": whole.duration_ps / 1e6,
