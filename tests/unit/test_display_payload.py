@@ -109,6 +109,32 @@ def test_the_same_data_gives_the_same_bytes():
     assert packs[0] == packs[1]
 
 
+def test_small_tables_that_are_alike_travel_together():
+    payload = Payload(id="x")
+    frames = {
+        f"t{i}": pd.DataFrame({"name": [f"op_{j}" for j in range(300)], "n": np.arange(300) + i}) for i in range(5)
+    }
+    for name, frame in frames.items():
+        payload.add_table(name, frame)
+    payload.add_table("big", pd.DataFrame({"x": np.arange(20_000, dtype=float)}))
+    apart = sum(map(len, payload.tables.values()))
+    big = payload.tables["big"]
+    payload.bundle("all", [*frames, "big"])
+    assert set(payload.tables) == {"all", "big"}
+    assert payload.tables["big"] == big
+    assert sum(map(len, payload.tables.values())) - len(big) < 0.5 * (apart - len(big))
+    (bundle,) = payload.spec["bundles"]
+    data, start = gzip.decompress(payload.tables["all"]), 0
+    for name, size in zip(bundle["tables"], bundle["sizes"], strict=True):
+        pd.testing.assert_frame_equal(
+            pa.ipc.open_stream(data[start : start + size]).read_all().to_pandas(), frames[name], check_dtype=False
+        )
+        start += size
+    assert start == len(data)
+    with pytest.raises(ValueError, match="already has a table"):
+        payload.bundle("big", ["all"])
+
+
 def test_a_name_is_used_once():
     payload = Payload("p")
     payload.add_table("t", pd.DataFrame({"x": [1]}))
@@ -141,7 +167,7 @@ def test_the_spec_is_json_whatever_numbers_it_holds():
 
 def test_characters_that_hide_or_turn_text_are_shown_by_signs():
     hidden = "half \ud83d of µs \u2028 \u202etxt.exe \x1b[31m \x00\tand\n"
-    shown = "half \ufffd of µs [U+2028] [U+202E]txt.exe ␛[31m ␀\tand\n"
+    shown = "half \ufffd of µs \\u2028 \\u202etxt.exe \\x1b[31m \\x00\tand\n"
     payload = Payload("p", notes=[hidden], head={"title": "", "facts": [{"label": hidden, "value": 1}]})
     spec = json.loads(gzip.decompress(payload.spec_gz()))
     assert spec["notes"] == [shown]

@@ -23,9 +23,9 @@ _SPECIAL_RE2 = "[" + re.sub(r"\\u(....)", r"\\x{\1}", _CLASS) + "]"
 
 
 def visible(text: str) -> str:
-    """Return `text` with each control character, mark of direction and lone surrogate as a sign that shows it.
+    r"""Return `text` with each control character, mark of direction and lone surrogate as a sign that shows it.
 
-    Controls of ASCII become their pictures (``␛``), the others their number (``[U+202E]``). Tabs and line feeds stay.
+    The signs are Python's escapes (``\x1b``, ``\u202e``), and ``�`` for half of a surrogate pair. Tabs and line feeds stay.
     """
     return _SPECIAL.sub(_sign, text)
 
@@ -50,10 +50,6 @@ def _each(column: pa.ChunkedArray, change: Callable[[str], str]) -> pa.ChunkedAr
 
 def _sign(match: re.Match[str]) -> str:
     code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "\u2421"
     if 0xD800 <= code <= 0xDFFF:
         return "\ufffd"
-    return f"[U+{code:04X}]"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -116,7 +116,7 @@ def front_coded(texts: Sequence[str]) -> str:
     parts = []
     before = ""
     for text in texts:
-        clean = visible(text).replace("\t", "\u2409")
+        clean = visible(text).replace("\t", r"\t")
         shared = sum(
             1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before[:_MOST_SHARED], clean, strict=False))
         )
