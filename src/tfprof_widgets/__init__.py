@@ -18,8 +18,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .comparison.result import Comparison, compare
+    from .recovery import Recovered, recover
     from .report import Report, load, runs
+    from .sampling import capture
     from .session import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
+    from .step_marks import step
     from .xspace import XSpaceError
 
     __version__: str
@@ -27,24 +31,36 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptureError",
     "CaptureInfo",
+    "Comparison",
     "Profile",
+    "Recovered",
     "Report",
     "TensorFlowMissingError",
     "XSpaceError",
+    "capture",
+    "compare",
     "load",
     "profile",
+    "recover",
     "runs",
+    "step",
 ]
 
 _MODULE_OF = {
     "CaptureError": "session",
     "CaptureInfo": "session",
+    "Comparison": "comparison.result",
     "Profile": "session",
     "TensorFlowMissingError": "session",
+    "compare": "comparison.result",
     "profile": "session",
+    "Recovered": "recovery",
+    "recover": "recovery",
+    "step": "step_marks",
     "Report": "report",
     "load": "report",
     "runs": "report",
+    "capture": "sampling",
     "XSpaceError": "xspace",
 }
 

@@ -1,0 +1,281 @@
+"""What `tfprof.compare` returns: the tables, the sentence, and the displays."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from ..report import Report, load
+from . import sentence, tables
+from .statistics import MEDIAN_LEVEL_PCT, RATIO_LEVEL_PCT, Change, compare_times
+from .steady import Circumstances, Run, circumstances, kinds_of, run_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What `Comparison.to_csv` writes: each the name of a property.
+_TABLES = ("steps", "ops", "kernels", "input_ops", "memory", "overview", "runs")
+
+
+def compare(
+    before: Report | str | os.PathLike[str],
+    after: Report | str | os.PathLike[str],
+    *more: Report | str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+) -> Comparison:
+    """Compare runs: what became faster or slower, whether that is more than chance, and why.
+
+    Parameters
+    ----------
+    before, after : Report or path
+        The runs; a path is opened as `load` does.
+    *more : Report or path
+        Later runs. The first is then compared with the last, and `Comparison.runs` has each against the first.
+    names : sequence of str, optional
+        What to call the runs; their titles by default.
+
+    Returns
+    -------
+    Comparison
+        As the last value of a cell it shows itself.
+
+    Raises
+    ------
+    FileNotFoundError, XSpaceError
+        If a path holds no profile.
+    ValueError
+        If there is not a name for each run.
+    """
+    reports = [run if isinstance(run, Report) else load(run) for run in (before, after, *more)]
+    if names is not None and len(names) != len(reports):
+        msg = f"names must hold a name for each of the {len(reports)} runs, not {len(names)}."
+        raise ValueError(msg)
+    return Comparison(reports, list(names) if names is not None else _told_apart([r.title for r in reports]))
+
+
+def _told_apart(titles: list[str]) -> list[str]:
+    """Titles, numbered where several are the same."""
+    if len(set(titles)) == len(titles):
+        return titles
+    if len(titles) == 2:
+        return [f"{titles[0]} (before)", f"{titles[1]} (after)"]
+    return [f"{title} ({number})" for number, title in enumerate(titles, start=1)]
+
+
+class Comparison:
+    """Runs side by side, as DataFrames and as an interactive display. Made by `compare`.
+
+    Differences are after less before, ratios after over before: a ratio of 0.5 is twice as fast.
+
+    Attributes
+    ----------
+    before, after : Report
+        The first and the last of the runs.
+    names : list of str
+        What the runs are called.
+    """
+
+    def __init__(self, reports: Sequence[Report], names: Sequence[str]) -> None:
+        self.id = uuid.uuid4().hex[:12]
+        self.reports = list(reports)
+        self.names = list(names)
+        self.before, self.after = self.reports[0], self.reports[-1]
+
+    def __repr__(self) -> str:
+        """Say the comparison in one line."""
+        return f"<Comparison {self.title!r}: {self.statement}>"
+
+    @property
+    def title(self) -> str:
+        """Which runs these are."""
+        return f"{self.names[0]} → {self.names[-1]}"
+
+    # ---- what it says --------------------------------------------------------------------------------------
+
+    @cached_property
+    def _kind(self) -> tuple[str, str]:
+        """Kind of step that is compared, on each side; empty on both if one side has no steps."""
+        ours, theirs = kinds_of(self.before), kinds_of(self.after)
+        if not ours or not theirs:
+            return "", ""
+        common = [kind for kind in ours if kind in theirs]
+        return (common[0], common[0]) if common else (ours[0], theirs[0])
+
+    @cached_property
+    def sides(self) -> tuple[Run, Run]:
+        """The steady steps that are compared, before and after."""
+        return run_of(self.before, self._kind[0]), run_of(self.after, self._kind[1])
+
+    @cached_property
+    def circumstances(self) -> tuple[Circumstances, Circumstances]:
+        """Devices, hosts, batch sizes and versions, before and after."""
+        return circumstances(self.before), circumstances(self.after)
+
+    @cached_property
+    def change(self) -> Change:
+        """How the typical step differs; without steps on both sides, the whole of the profiled code."""
+        before, after = self.sides
+        if len(before.ms) and len(after.ms):
+            return compare_times(before.ms, after.ms)
+        return compare_times(np.array([before.span_ms]), np.array([after.span_ms]))
+
+    @property
+    def cautions(self) -> list[str]:
+        """What is not alike in the runs, to know before any conclusion."""
+        return self._words.cautions
+
+    @property
+    def statement(self) -> str:
+        """The comparison in one sentence."""
+        return self._words.sentence
+
+    @cached_property
+    def _words(self) -> sentence.Words:
+        before, after = self.sides
+        counts = _n_steps(self.before), _n_steps(self.after)
+        found = sentence.cautions(self.circumstances, (before, after), counts)
+        has_steps = bool(len(before.ms) and len(after.ms))
+        what = "step" if has_steps else "the profiled code"
+        change = sentence.how_it_changed(self.change, what, (len(before.ms), len(after.ms)) if has_steps else (1, 1))
+        if not self.change.shown:
+            return sentence.Words(found, change)
+        eager = _eager_pct(self.before), _eager_pct(self.after)
+        if not has_steps:
+            return sentence.Words(found, change, sentence.cause_without_steps(self.ops, eager))
+        rows = self.steps[(self.steps["kind"] == self._shown_kind) & (self.steps["category"] != "duration")]
+        split = {str(row["category"]): (float(row["before_ms"]), float(row["after_ms"])) for _, row in rows.iterrows()}
+        return sentence.Words(found, change, sentence.cause_of(split, self.ops, eager))
+
+    @property
+    def _shown_kind(self) -> str:
+        """What the compared kind is called in `steps`."""
+        ours, theirs = self._kind
+        return ours if ours == theirs else f"{ours} → {theirs}"
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """A typical step of each kind and where its time goes; see `tables.steps_table`."""
+        kinds: list[tuple[str, Run | None, Run | None, Change | None]] = []
+        ours, theirs = kinds_of(self.before), kinds_of(self.after)
+        if self._kind[0]:
+            kinds.append((self._shown_kind, *self.sides, self.change))
+            ours = [kind for kind in ours if kind != self._kind[0]]
+            theirs = [kind for kind in theirs if kind != self._kind[1]]
+        for kind in dict.fromkeys([*ours, *theirs]):
+            before = run_of(self.before, kind) if kind in ours else None
+            after = run_of(self.after, kind) if kind in theirs else None
+            both = before is not None and after is not None and len(before.ms) and len(after.ms)
+            change = compare_times(before.ms, after.ms) if both and before is not None and after is not None else None
+            kinds.append((kind, _with_steps(before), _with_steps(after), change))
+        return tables.steps_table(kinds)
+
+    @cached_property
+    def _n_steps(self) -> tuple[int, int]:
+        """What "per step" divides by: all steps of each run; 1 unless both have some."""
+        counts = _n_steps(self.before), _n_steps(self.after)
+        return counts if all(counts) else (1, 1)
+
+    @cached_property
+    def ops(self) -> pd.DataFrame:
+        """Each op with its counterpart; see `tables.ops_table`. The differences add up to that of all self time."""
+        return tables.ops_table(self.before, self.after, self._n_steps)
+
+    @cached_property
+    def kernels(self) -> pd.DataFrame:
+        """Each GPU kernel with its counterpart; see `tables.kernels_table`."""
+        return tables.kernels_table(self.before, self.after, self._n_steps)
+
+    @cached_property
+    def input_ops(self) -> pd.DataFrame:
+        """Each op of the input pipeline with its counterpart; see `tables.input_table`."""
+        return tables.input_table(self.before, self.after, self._n_steps)
+
+    @cached_property
+    def memory(self) -> pd.DataFrame:
+        """What each allocator held; see `tables.memory_table`."""
+        return tables.memory_table(self.before, self.after)
+
+    @cached_property
+    def overview(self) -> pd.DataFrame:
+        """The figures of the overview side by side; see `tables.overview_table`."""
+        return tables.overview_table(self.before, self.after, self.sides)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """Every run against the first.
+
+        Returns
+        -------
+        DataFrame
+            ``run``, ``steps`` (steady ones; 0 where whole captures are compared), ``median_ms``, ``low_ms``, ``high_ms``,
+            ``ratio``, ``ratio_low``, ``ratio_high``, ``told``.
+        """
+        rows = []
+        for name, report in zip(self.names, self.reports, strict=True):
+            one = Comparison([self.before, report], [self.names[0], name])
+            change, run = one.change, one.sides[1]
+            rows.append(
+                {
+                    "run": name,
+                    "steps": len(run.ms) if len(one.sides[0].ms) else 0,
+                    "median_ms": change.after_ms,
+                    "low_ms": change.after_interval_ms[0],
+                    "high_ms": change.after_interval_ms[1],
+                    "ratio": change.ratio,
+                    "ratio_low": change.ratio_interval[0],
+                    "ratio_high": change.ratio_interval[1],
+                    "told": change.told if report is not self.before else "",
+                }
+            )
+        return pd.DataFrame(rows)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """How the runs were compared, and what each run's own report remarks."""
+        notes = []
+        before, after = self.sides
+        if len(before.ms) and len(after.ms):
+            counted = [f"{len(run.ms):,} of {run.steps:,} steps" for run in (before, after)]
+            notes.append(
+                f"Compared: the median of {counted[0]} before and {counted[1]} after; first, last, traced and compiling steps are left out."
+            )
+            for name, run in (("before", before), ("after", after)):
+                if run.unsteady:
+                    notes.append(f"Every step {name} was traced or compiled: all of them are taken.")
+        else:
+            notes.append(
+                "There are no steps on both sides: the time from the first to the last event of Python's thread is compared, "
+                f"one value a run, and less than a factor of 2 is not told from chance. {_HOW_TO_MARK}"
+            )
+        if self.change.has_interval:
+            notes.append(
+                f"Intervals: {MEDIAN_LEVEL_PCT} % for medians (resampled in blocks of steps), {RATIO_LEVEL_PCT} % for the ratio, "
+                "which also holds how far the parts of each run drift apart."
+            )
+        for name, report in zip(self.names, self.reports, strict=True):
+            notes += [f"{name}: {note}" for note in report.notes]
+        return notes
+
+
+_HOW_TO_MARK = (
+    "Mark the steps of your own loop with tf.profiler.experimental.Trace('train', step_num=i, _r=1) to compare steps."
+)
+
+
+def _n_steps(report: Report) -> int:
+    return sum(int(host.steps.table["step"].nunique()) for host in report.hosts)
+
+
+def _eager_pct(report: Report) -> float | None:
+    """Share of op time that ran eagerly: the devices', where there are any."""
+    shares = report.overview.eager_pct
+    return shares.get("device", shares.get("host"))
+
+
+def _with_steps(run: Run | None) -> Run | None:
+    return run if run is not None and len(run.ms) else None
