@@ -1,7 +1,7 @@
 /** Unpacks what Python packed (display/payload.py): base64, gzip, JSON and Arrow. */
 
 import { tableFromIPC } from "@uwdata/flechette";
-import type { Model, Table } from "./types";
+import type { Model, Spec, Table } from "./types";
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text);
@@ -31,10 +31,21 @@ export async function gunzipText(bytes: Uint8Array<ArrayBuffer>): Promise<string
 /** The tables of a model; each is unpacked when it is first asked for, and once. */
 export function tableReader(model: Model): (name: string) => Promise<Table> {
   const unpacked = new Map<string, Promise<Table>>();
-  const unpack = async (name: string): Promise<Table> => {
+  const bundles = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
+  const bytesOf = async (name: string): Promise<Uint8Array<ArrayBuffer>> => {
     const packed = (model.get("tables") as Record<string, ArrayBufferView> | undefined)?.[name];
     if (packed === undefined) throw new Error(`The report holds no table named "${name}".`);
-    return tableFromIPC(await gunzip(asBytes(packed)));
+    return gunzip(asBytes(packed));
+  };
+  const unpack = async (name: string): Promise<Table> => {
+    const bundle = (model.get("spec") as Spec | undefined)?.bundles?.find(({ tables }) => tables.includes(name));
+    if (bundle === undefined) return tableFromIPC(await bytesOf(name));
+    let whole = bundles.get(bundle.name);
+    if (whole === undefined) bundles.set(bundle.name, (whole = bytesOf(bundle.name)));
+    const at = bundle.tables.indexOf(name);
+    const start = bundle.sizes.slice(0, at).reduce((sum, size) => sum + size, 0);
+    // A copy, so that its columns are aligned.
+    return tableFromIPC((await whole).slice(start, start + bundle.sizes[at]!));
   };
   return (name) => {
     let table = unpacked.get(name);

@@ -25,6 +25,22 @@ test("gzipped text keeps what is not ASCII", async () => {
   expect(await gunzipText(bytes(gzipSync("µs – ✓")))).toBe("µs – ✓");
 });
 
+test("tables of a bundle are unpacked together, and once", async () => {
+  const parts = [["a"], ["b", "c"]].map((name) => tableToIPC(tableFromArrays({ name }), {})!);
+  const packed = bytes(gzipSync(Buffer.concat(parts)));
+  const read = vi.fn(() => new DataView(packed.buffer));
+  const tables = {};
+  Object.defineProperty(tables, "both", { get: read, enumerable: true });
+  const spec = { bundles: [{ name: "both", tables: ["x", "y"], sizes: parts.map((part) => part.length) }] };
+  const get = (name: string) => ({ tables, spec })[name as "tables" | "spec"];
+  const table = tableReader({ get, set() {}, save_changes() {}, on() {}, off() {} });
+  const [y, x] = await Promise.all([table("y"), table("x")]);
+  expect(y!.toArray()).toMatchObject([{ name: "b" }, { name: "c" }]);
+  expect(x!.toArray()).toMatchObject([{ name: "a" }]);
+  expect(read).toHaveBeenCalledTimes(1);
+  await expect(table("z")).rejects.toThrow("no table");
+});
+
 test("a table is unpacked when asked for, and once", async () => {
   const ipc = tableToIPC(tableFromArrays({ name: ["a", "b"], value: new Float64Array([1, 2.5]) }), {})!;
   const packed = bytes(gzipSync(ipc));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import uuid
 from dataclasses import dataclass, replace
@@ -288,7 +289,10 @@ class Report:
     @cached_property
     def _head_facts(self) -> list[dict[str, Any]]:
         try:
-            counted = ", ".join(_counted(row) for _, row in self.overview.step_time.iterrows()) or "none found"
+            kinds = self.overview.step_time["kind"]
+            counted = (
+                ", ".join(_counted(self.steps[self.steps["kind"] == kind], kind) for kind in kinds) or "none found"
+            )
         except Exception:  # noqa: BLE001  # as for the tabs
             _log.exception("The overview failed on this profile.")
             counted = "unknown"
@@ -433,6 +437,13 @@ class Report:
         ]
         if len(tabs) == 1:
             return tabs[0]
+        # Hosts that run one program have nearly the same names.
+        kinds: dict[str, list[str]] = {}
+        for table in payload.tables:
+            if match := re.fullmatch(r"timeline_\d+_(\w+)", table):
+                kinds.setdefault(match[1], []).append(table)
+        for kind, of_hosts in kinds.items():
+            payload.bundle(f"timelines_{kind}", of_hosts)
         cases = {
             str(index): (host.trace.host, tab["items"])
             for index, (host, tab) in enumerate(zip(self.hosts, tabs, strict=True))
@@ -635,8 +646,14 @@ def _in_kernel() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _counted(row: pd.Series[Any]) -> str:
-    return f"{int(row['steps'] + row['left_out']):,} {row['kind']}"
+def _counted(steps: pd.DataFrame, kind: str) -> str:
+    """How many steps of a kind each host ran."""
+    of_host = steps.groupby("host", sort=False)["step"].nunique()
+    least, most = int(of_host.min()), int(of_host.max())
+    number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{number} {kind}" + (
+        f" on {'each of ' if least != most else ''}{len(of_host)} hosts" if len(of_host) > 1 else ""
+    )
 
 
 def _duration(ms: float) -> str:

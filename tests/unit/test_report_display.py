@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generate import Space, cpu_fit_capture, gpu_capture
+from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
 from tfprof_widgets import report as report_module
 from tfprof_widgets.report import Report, load
 from tfprof_widgets.xspace import read
@@ -37,6 +37,15 @@ def test_a_notebook_grows_within_the_bound(space):
 @pytest.mark.parametrize("name", ["cpu_fit", "gpu_w0", "keras2_fit"])
 def test_a_notebook_grows_within_the_bound_on_real_captures(capture, name):
     assert grows_within_bound(load(capture(name)))
+
+
+def test_a_notebook_grows_within_the_bound_with_64_small_hosts():
+    report = report_of(*pod_captures(hosts=64, devices=1, steps=4))
+    assert grows_within_bound(report)
+    assert "4 train on 64 hosts" in report.text
+    # What hosts have in common travels once.
+    assert {bundle["name"] for bundle in report.payload.bundles} >= {"timelines_names", "timelines_events"}
+    assert all(len(bundle["tables"]) == 64 for bundle in report.payload.bundles)
 
 
 def test_the_bundle_has_html_and_the_same_summary_in_words():

@@ -96,3 +96,8 @@ def test_a_remote_url_opens_through_fsspec():
         assert runs("memory://logs")["path"][0].startswith("memory://")
     finally:
         memory.rm("/logs", recursive=True)
+
+
+def test_hosts_come_as_people_count(tmp_path):
+    save_run(tmp_path, "run", pod_captures(hosts=11, devices=1, steps=2))
+    assert [host.trace.host for host in load(tmp_path).hosts] == [f"worker-{i}" for i in range(11)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import re
@@ -23,6 +24,9 @@ FORMAT = 1
 
 _LARGEST_EXACT = 2**53 - 1
 """The largest integer that every number up to it has in a JavaScript number."""
+
+_SMALL = 64 * 1024
+"""Bytes of a table that is unpacked soon, even with many others like it."""
 
 _FEW = 4
 """A text column with so many rows for each of its texts is encoded by them."""
@@ -52,7 +56,9 @@ class Payload:
     tabs: list[Mapping[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: dict[str, bytes] = field(default_factory=dict)
-    """Name to gzipped Arrow IPC stream; filled by `add_table`."""
+    """Name to gzipped Arrow IPC stream; filled by `add_table`. A bundle holds several, one after the other."""
+    bundles: list[dict[str, Any]] = field(default_factory=list)
+    """``{"name", "tables", "sizes"}`` each: which tables a bundle holds, in what order, and their bytes; filled by `bundle`."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+", self.id):
@@ -76,6 +82,26 @@ class Payload:
         self.tables[name] = assets.pack(_ipc(_portable(table)))
         return name
 
+    def bundle(self, name: str, tables: Sequence[str]) -> None:
+        """Pack small tables that are much alike together: what they repeat, their columns' names to begin with, then travels once.
+
+        Parameters
+        ----------
+        name : str
+            A name that no table has.
+        tables : sequence of str
+            Tables of the payload; those that aren't small stay by themselves.
+        """
+        if name in self.tables:
+            raise ValueError(f"the payload already has a table named {name!r}")
+        unpacked = {table: gzip.decompress(self.tables[table]) for table in tables}
+        small = {table: data for table, data in unpacked.items() if len(data) <= _SMALL}
+        if len(small) < 2:
+            return
+        self.bundles.append({"name": name, "tables": list(small), "sizes": [len(data) for data in small.values()]})
+        self.tables = {table: packed for table, packed in self.tables.items() if table not in small}
+        self.tables[name] = assets.pack(b"".join(small.values()))
+
     @property
     def spec(self) -> dict[str, Any]:
         """The JSON-able description of the report."""
@@ -88,6 +114,7 @@ class Payload:
                 "head": self.head,
                 "tabs": self.tabs,
                 "notes": self.notes,
+                **({"bundles": self.bundles} if self.bundles else {}),
             }
         )
         return spec

@@ -12,6 +12,7 @@ from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter, VB
 from bokeh.transform import stack
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS, HOST_DEVICE
+from ..xspace.logdir import natural_key
 from . import spec
 from .colors import CATEGORY_COLORS, HATCHED_CATEGORIES
 from .spec import count, fact, ms, percent
@@ -82,13 +83,9 @@ def pod_tab(payload: spec.Tables, pod: Pod, environment: Mapping[str, str]) -> s
 def _workers(table: pd.DataFrame) -> pd.DataFrame:
     """The hosts and devices (``host``, ``device``, ``number``), ordered as people count: ``worker-2`` before ``worker-10``."""
     pairs = table[["host", "device"]].drop_duplicates()
-    order = sorted(range(len(pairs)), key=lambda i: tuple(_counted(str(name)) for name in pairs.iloc[i]))
+    order = sorted(range(len(pairs)), key=lambda i: tuple(natural_key(str(name)) for name in pairs.iloc[i]))
     workers = pairs.iloc[order].reset_index(drop=True)
     return workers.assign(number=np.arange(len(workers)))
-
-
-def _counted(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() and len(part) < 19 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 # ---- who is slow --------------------------------------------------------------------------------------------

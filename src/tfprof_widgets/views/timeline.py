@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from bokeh.embed import json_item
 from bokeh.models import ColumnDataSource, FixedTicker, Grid, LinearAxis, Quad, Range1d, Text
 from bokeh.models.formatters import BasicTickFormatter
 from bokeh.plotting import figure
@@ -17,6 +17,7 @@ from ..analysis.details import first_row
 from . import spec
 from .colors import OpColors
 from .packing import byte_columns, n_bytes_of
+from .template import Template
 from .timeline_stats import add_stats
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def timeline_tab(
         "hidden_count": len(data.hidden),
         "tracks": f"{prefix}_tracks",
         "names": f"{prefix}_names",
-        "figure": json_item(_figure()),
+        "figure": _skeleton().fill({}),
         "unit_ps": unit_ps,
         "span_ps": data.span_ps,
         "sections": [{"title": s.title, "collapsed": s.collapsed} for s in data.sections],
@@ -208,6 +209,12 @@ def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:
 
 
 # ---- figure -------------------------------------------------------------------------------------------------
+
+
+@cache
+def _skeleton() -> Template:
+    """The figure of every host: it takes longer to make than a small host's data."""
+    return Template(_figure())
 
 
 def _figure() -> figure:

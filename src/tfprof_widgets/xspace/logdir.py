@@ -7,6 +7,7 @@ file is one host's profile.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -26,7 +27,7 @@ class Run:
     path : str
         The directory, as a path or URL.
     files : tuple of str
-        One file a host, sorted.
+        One file a host, ordered as people count: ``worker-2`` before ``worker-10``.
     size_bytes : int
         Of all files.
     modified : datetime or None
@@ -76,7 +77,7 @@ def find_runs(path: str | os.PathLike[str]) -> list[Run]:
         Run(
             name=directory.rpartition("/")[2],
             path=fs.unstrip_protocol(directory) if "://" in text else directory,
-            files=tuple(fs.unstrip_protocol(f) if "://" in text else f for f in sorted(files)),
+            files=tuple(fs.unstrip_protocol(f) if "://" in text else f for f in sorted(files, key=natural_key)),
             size_bytes=sum(int(str(info.get("size") or 0)) for info in files.values()),
             modified=max(filter(None, map(_modified, files.values())), default=None),
         )
@@ -111,6 +112,11 @@ def read_bytes(path: str) -> bytes:
 
     with fsspec.open(path, "rb") as file:
         return bytes(file.read())
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Key that orders names as people count: ``worker-2`` before ``worker-10``."""
+    return [(int(part), "") if part.isdecimal() and len(part) < 19 else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
 def host_name(path: str) -> str:
