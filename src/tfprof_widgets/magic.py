@@ -15,6 +15,7 @@ import ast
 import keyword
 import re
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import CodeType
@@ -31,7 +32,6 @@ from IPython.core.magic import (
     no_var_expand,
 )
 from IPython.core.magic_arguments import argument, magic_arguments
-from IPython.display import display
 
 try:
     from IPython.core.magic import output_can_be_silenced
@@ -42,8 +42,10 @@ except ImportError:  # IPython 7, which Colab has: a final semicolon after a pro
         return magic_func
 
 
-from .options import RECORDED, SHOWN, Option
-from .session import CaptureError, Options, Session, describe_error
+from .options import RECORDED, SAMPLED, SHOWN, WINDOWED, Option
+from .progress import Progress
+from .session import CaptureError, Options, Session, describe_error, import_tensorflow, warm_up
+from .window import Window
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 VARIABLE = "tfprof_report"
 
 _NESTED = "A %tfprofile inside this cell was not started: the whole cell was being profiled already."
+
+_NO_CODE = "--server profiles another program, which runs its own code; there must be no code with it here."
 
 # A word, in which a quoted part may hold spaces.
 _WORD = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|\S)+)""")
@@ -79,6 +83,7 @@ class _Run:
     names: list[str]
     quiet: bool
     report: Report | None = None
+    failure: str | None = None  # why there is no report
 
     def ends_with(self, result: ExecutionResult | None) -> bool:
         if self.execution is None or result is None or result is self.execution:
@@ -114,6 +119,8 @@ class ProfileMagics(Magics):
         help="keep the profile in this log directory, where TensorBoard finds it too "
         "(DIR/plugins/profile/...). Without it nothing is kept but the report.",
     )
+    @_shared(WINDOWED)
+    @_shared(SAMPLED)
     @_shared(RECORDED)
     @argument("--quiet", action="store_true", help="don't display the report; it is still in tfprof_report.")
     @argument("code", nargs="*", help="for %%tfprofile on one line: the code to profile.")
@@ -136,6 +143,16 @@ class ProfileMagics(Magics):
             %tfprofile
             model.fit(dataset, epochs=2)
 
+        A long cell need not be recorded to its end (and is not: see --max-duration)::
+
+            %%tfprofile --warmup 10 --steps 0:20
+            model.fit(dataset, epochs=100)
+
+        A program that runs elsewhere is profiled through the server that it has started with
+        tf.profiler.experimental.server.start(6009)::
+
+            %tfprofile --server grpc://localhost:6009 --duration 2
+
         The cell runs as it would without the magic. After an exception or an interrupt the report shows what was
         captured until then. It is bound to the variable tfprof_report.
         """
@@ -143,10 +160,16 @@ class ProfileMagics(Magics):
         if cell is not None:
             return self._run_as_cell(line, cell)
         options, code = self.options_and_code(line)
-        if not code:
-            self._begin(options)
-            return None
-        return self._profile_line(options, code, local_ns)
+        if options.server:
+            self._sample(options, code)
+        elif not code:
+            if options.warmup_profiler and self._ends_cell():
+                self._warm_up()
+            else:
+                self._begin(options)
+        else:
+            return self._profile_line(options, code, local_ns)
+        return None
 
     def options_and_code(self, line: str) -> tuple[Any, str]:
         """Split a magic's line into its parsed options and the code after them, which is left as it is.
@@ -182,13 +205,17 @@ class ProfileMagics(Magics):
     def _profiles_rest(self, line: str) -> bool:
         """Whether a line has valid options and no code, so that ``%tfprofile`` profiles what comes after it."""
         try:
-            return not self.options_and_code(line)[1]
+            options, code = self.options_and_code(line)
+            return not code and not options.server
         except UsageError:
             return False
 
     def _run_as_cell(self, line: str, cell: str) -> None:
         """Run a cell magic that IPython hands over: one with wrong options, or called by other code."""
-        if self.options_and_code(line)[1]:
+        options, code = self.options_and_code(line)
+        if options.server:
+            raise UsageError(_NO_CODE)
+        if code:
             raise UsageError("The code to profile goes below the line with %%tfprofile, or behind a %tfprofile.")
         if not cell.strip():
             raise UsageError("There is no code below %%tfprofile.")
@@ -203,17 +230,38 @@ class ProfileMagics(Magics):
         levels = Options(options.host_level, options.python, options.device_level)
         names = [VARIABLE] + ([options.variable] if options.variable else [])
         try:
+            window = Window(
+                options.delay, options.duration, options.steps, options.warmup, options.max_duration, options.max_memory
+            )
             session = Session(
                 options.name or f"In [{count}]",
                 source=source,
                 logdir=options.logdir,
                 options=levels,
+                window=window,
+                warm_up=options.warmup_profiler,
             )
             run = _Run(session, execution, names, options.quiet)
             session.start()
-        except CaptureError as error:
+        except (CaptureError, ValueError) as error:
             raise UsageError(str(error)) from None
         return run
+
+    def _ends_cell(self) -> bool:
+        """Whether the last line of the cell is a ``%tfprofile``: then there is nothing after it to profile."""
+        execution = self.shell.displayhook.exec_result
+        source = execution.info.raw_cell if execution is not None and execution.info is not None else ""
+        lines = [line for line in source.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        return bool(lines) and re.match(r"\s*%tfprofile\b", lines[-1]) is not None
+
+    def _warm_up(self) -> None:
+        try:
+            tf = import_tensorflow()
+        except CaptureError as error:
+            raise UsageError(str(error)) from None
+        begin = time.perf_counter()
+        warm_up(tf)
+        sys.stdout.write(f"The profiler is warm: its first start took {time.perf_counter() - begin:.2f} s.\n")
 
     def _begin(self, options: Any) -> None:
         """Profile from here to the end of the cell."""
@@ -224,13 +272,29 @@ class ProfileMagics(Magics):
         self._hook_traceback()
 
     def end(self) -> None:
-        """Stop the profiler if the cell that is being executed is the profiled one."""
+        """Stop the profiler if the cell that is being executed is the profiled one; the cell's result need not wait for it."""
         if self._run is not None and self.shell.displayhook.exec_result is self._run.execution:
-            self._stop(self._run)
+            self._unhook_traceback()
+            self._run.session.end_soon()
 
-    def _stop(self, run: _Run) -> None:
-        self._unhook_traceback()
-        run.session.stop()
+    def _sample(self, options: Any, code: str) -> None:
+        """Profile another program, through its server, and show the report here."""
+        from .sampling import DURATION_S, Request, addresses, sample
+
+        if code:
+            raise UsageError(_NO_CODE)
+        levels = Options(options.host_level, options.python, options.device_level)
+        duration_s = DURATION_S if options.duration is None else options.duration
+        progress = Progress(None if options.quiet else self.shell)
+        try:
+            request = Request(addresses(options.server), duration_s, options.name or "", options.logdir, levels)
+            report = sample(request, lambda words, _share: progress.say(f"tfprofile: {words}"))
+        except (CaptureError, ValueError) as error:
+            raise UsageError(str(error)) from None
+        for name in [VARIABLE] + ([options.variable] if options.variable else []):
+            self.shell.user_ns[name] = report
+        if not options.quiet:
+            progress.become(report)
 
     def _profile_line(self, options: Any, code: str, local_ns: dict[str, Any] | None) -> Any:
         __tracebackhide__ = True
@@ -250,12 +314,14 @@ class ProfileMagics(Magics):
             raise
         finally:
             if run is not None:
-                try:
-                    run.session.stop(error)
-                finally:
+                run.session.end_soon()
+                if error is not None:
+                    run.session.error = describe_error(error)
+                if not (self._ends_cell() and run.execution is not None):
+                    # What follows in the cell may use the report.
                     self._load(run)
-                    # Displayed at the end of the cell: below the value.
-                    self._to_display.append(run)
+                # Displayed at the end of the cell: below the value.
+                self._to_display.append(run)
 
     def _compile(self, code: str) -> tuple[CodeType, CodeType | None]:
         """Compile the code of a line: its statements, and its last expression if it ends with one."""
@@ -272,43 +338,59 @@ class ProfileMagics(Magics):
             raise
 
     def _load(self, run: _Run) -> None:
-        """Make the report and bind it; failing, say why."""
+        """Make the report and bind it; failing, keep why."""
         session = run.session
+        run.failure = "it was interrupted."
         try:
-            run.report = session.load()
+            run.report = session.load(keep=True)
+            run.failure = None
         except (CaptureError, ValueError) as error:
-            _complain(f"no report of {session.name}: {error}")
+            run.failure = str(error)
         except Exception as error:  # noqa: BLE001 - the cell's own result must not suffer
-            _complain(
-                f"no report of {session.name}: making it failed with {describe_error(error)}. "
-                "With --logdir DIR the profile is kept, and tfprof.load(DIR) shows where it failed."
+            run.failure = (
+                f"making it failed with {describe_error(error)}. What was captured is kept until tfprof_widgets.recover() "
+                "opens it; with --logdir DIR it stays in DIR for good."
             )
-        for name in run.names:
-            # An older report under that name would be taken for this one.
-            self.shell.user_ns.pop(name, None)
-            if run.report is not None:
-                self.shell.user_ns[name] = run.report
+        finally:
+            for name in run.names:
+                # An older report under that name would be taken for this one.
+                self.shell.user_ns.pop(name, None)
+                if run.report is not None:
+                    self.shell.user_ns[name] = run.report
 
     def _cell_ended(self, result: ExecutionResult | None) -> None:
         """After every execution: finish and display what belongs to it."""
         for run in [run for run in self._to_display if run.ends_with(result)]:
             self._to_display.remove(run)
-            self._display(run)
+            self._show(run)
         run_now = self._run
         if run_now is None or not run_now.ends_with(result):
             return
         self._run = None
         error = None if result is None else (result.error_in_exec or result.error_before_exec)
-        try:
-            self._stop(run_now)
-        finally:  # after an interrupt of the stop too
-            run_now.session.error = None if error is None else describe_error(error)
-            self._load(run_now)
-            self._display(run_now)
+        run_now.session.error = None if error is None else describe_error(error)
+        self._unhook_traceback()
+        run_now.session.end_soon()
+        self._show(run_now)
 
-    def _display(self, run: _Run) -> None:
-        if run.report is not None and not run.quiet:
-            display(run.report)
+    def _show(self, run: _Run) -> None:
+        """Wait for the profiler, make the report and display it, and say meanwhile what is being done."""
+        progress = Progress(self.shell)
+        try:
+            if run.report is None and run.failure is None:
+                if not run.quiet:
+                    progress.say("tfprofile: the profiler is stopping …")
+                try:
+                    run.session.stop()
+                finally:  # after an interrupt too
+                    self._load(run)
+            if run.report is None:
+                progress.fail(f"tfprofile: no report of {run.session.name}: {run.failure}")
+            elif not run.quiet:
+                progress.say(f"tfprofile: making the report of {_size(run.report)} …")
+                progress.become(run.report)
+        finally:
+            run.session.discard()
 
     def _hook_traceback(self) -> None:
         """Stop the profiler before IPython formats a traceback.
@@ -436,8 +518,9 @@ def _registered(shell: InteractiveShell) -> ProfileMagics | None:
     return shell.magics_manager.registry.get("ProfileMagics")
 
 
-def _complain(text: str) -> None:
-    sys.stderr.write(f"tfprofile: {text}\n")
+def _size(report: Report) -> str:
+    events = sum(host.trace.space.n_events for host in report.hosts)
+    return f"{events:,} event{'' if events == 1 else 's'}"
 
 
 def _unquoted(text: str) -> str:

@@ -6,7 +6,11 @@ magic's help, the command line's help and the documentation all say the same.
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+from .window import MAX_DURATION_S, MAX_GROWTH_GB, parse_steps
 
 
 class Option(NamedTuple):
@@ -18,6 +22,18 @@ class Option(NamedTuple):
 
 def _option(*flags: str, **keywords: Any) -> Option:
     return Option(flags, keywords)
+
+
+def _checked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a type for argparse that says what the parser's own error says."""
+
+    def convert(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return convert
 
 
 # What the profiler is asked to record; see `session.Options`.
@@ -42,6 +58,56 @@ RECORDED = (
         default=1,
         choices=(0, 1),
         help="1 to trace devices (GPU, TPU), 0 not to. Default: 1.",
+    ),
+)
+
+# Which part of the code is recorded in this process; see `window.Window`.
+WINDOWED = (
+    _option(
+        "--steps",
+        metavar="A:B",
+        type=_checked(parse_steps),
+        help="record the steps A to B-1 only, counted from 0: Keras' batches, and the tfprof.step() marks of a loop of "
+        "your own. A: for all from A on.",
+    ),
+    _option(
+        "--warmup",
+        metavar="N",
+        type=int,
+        default=0,
+        help="leave out the first N steps: they trace, compile and allocate. --steps are counted after them.",
+    ),
+    _option("--delay", metavar="S", type=float, default=0.0, help="begin to record S seconds after the cell."),
+    _option("--duration", metavar="S", type=float, help="record for S seconds. The cell goes on without the profiler."),
+    _option(
+        "--max-duration",
+        metavar="S",
+        type=float,
+        default=MAX_DURATION_S,
+        help=f"record no longer than S seconds if there is no --duration; inf for no limit. Default: {MAX_DURATION_S:g}.",
+    ),
+    _option(
+        "--max-memory",
+        metavar="GB",
+        type=float,
+        default=MAX_GROWTH_GB,
+        help="stop recording when the process has grown by so many gigabytes meanwhile (what is recorded is in memory until "
+        f"the profiler stops); inf for no limit. Default: {MAX_GROWTH_GB:g}.",
+    ),
+    _option(
+        "--warmup-profiler",
+        action="store_true",
+        help="start and stop the profiler once before, so that what it loads at its first start (CUPTI) is not in the capture.",
+    ),
+)
+
+# Another program instead of this process; see `sampling.capture`.
+SAMPLED = (
+    _option(
+        "--server",
+        metavar="ADDR",
+        help="profile another program through its profiler server, grpc://host:port, for the --duration (2 s if there is none). "
+        "Several workers: separated by commas, without spaces.",
     ),
 )
 

@@ -3,6 +3,9 @@
 Two promises are kept here, whatever the profiled code does: no profiler session is left
 running, and no temporary file remains once the report has been read.
 
+A capture is started and stopped by its own thread (the cell's), but its recording may begin and end in others: a thread
+that watches the clock, or one that runs steps. A lock orders them; who comes second finds the work done.
+
 TensorFlow is imported when a capture starts, never before.
 """
 
@@ -10,16 +13,23 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import pkgutil
 import shutil
 import sys
-import tempfile
+import threading
 import time
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from .keras_batches import listen
+from .scratch import Scratch
+from .step_marks import StepCounter, count_with
+from .window import MAX_DURATION_S, MAX_GROWTH_GB, Window, parse_steps
 
 if TYPE_CHECKING:
     from .report import Report
@@ -64,6 +74,40 @@ _STOPPED_INSIDE = (
     "that calls it); the report shows what was captured until then."
 )
 
+_NOT_WRITTEN = (
+    "TensorFlow could not write the profile ({error}). Is the disk full, or has the directory become read-only? Free some "
+    "space in {where}, or choose another place: a log directory (--logdir), or the variable TMPDIR before Python starts."
+)
+
+_ENDED_IN_DELAY = (
+    "Nothing was recorded: the code ended after {seconds:.1f} s, before the delay of {delay:g} s was over."
+)
+
+_ENDED_BEFORE_STEP = (
+    "Nothing was recorded: recording was to begin with step {first} (counted from 0), and the code ended after {count}. "
+    "Counted are the batches of Keras, and the tfprof.step() marks of a loop of your own."
+)
+
+_NEVER_BEGAN = "Nothing was recorded: the profiler could not be started when its time came. {error}"
+
+_CUT_BY_TIME = (
+    "The recording was ended after {limit:g} s, the limit for one; the code went on without it. To record another part, give --delay, "
+    "--duration, --warmup or --steps (in Python: parameters of the same names); --max-duration raises the limit."
+)
+
+_CUT_BY_SIZE = (
+    "The recording was ended after {seconds:.1f} s, because the process had grown by {growth:.1f} GB while it ran (what is "
+    "recorded is kept in memory until the profiler stops); the code went on without it. --max-memory raises the limit of "
+    "{limit:g} GB; if it is data that the code loads, load it before the profiled part."
+)
+
+_NOT_SYNCHRONISED = (
+    "The GPUs could not be synchronised before the profiler stopped ({error}): kernels that were still running then, of "
+    "the last step in particular, may be missing."
+)
+
+# How often the clock is looked at, and the memory, while the profiler records.
+_WATCH_EVERY_S = 0.25
 
 _IGNORED = (
     "TensorFlow ignored some of the options of this capture: {ignored}. Versions 2.20 and 2.21 ignore all tracer levels "
@@ -126,6 +170,8 @@ class CaptureInfo:
         Time in seconds that the profiler then took to stop and to write its file.
     options
         What was asked for; what was recorded is in the profile.
+    window
+        Which part of the code was asked for.
     error
         The exception that ended the profiled code, as ``"Type: message"``; None if none did.
     notes
@@ -144,6 +190,7 @@ class CaptureInfo:
     duration_s: float = 0.0
     stop_s: float = 0.0
     options: Options = field(default_factory=Options)
+    window: Window = field(default_factory=Window)
     error: str | None = None
     notes: list[str] = field(default_factory=list)
     tensorflow_version: str = ""
@@ -190,11 +237,23 @@ def active() -> Session | None:
     return _active
 
 
+def _forget() -> None:
+    """In a fork of this process: the capture is the parent's, and so are the profiler's threads."""
+    global _active
+    _active = None
+    count_with(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 class Session:
     """One capture: `start`, `stop`, then `load` for the report.
 
-    The profile is first written to a temporary directory of its own, inside `logdir` if one is given: TensorFlow
-    names runs by the second, so two captures in one second would overwrite each other there.
+    Recording begins at the start and ends at the stop, unless a `window` says otherwise. The profile is first written to
+    a temporary directory of its own, inside `logdir` if one is given: TensorFlow names runs by the second, so two captures
+    in one second would overwrite each other there.
     """
 
     def __init__(
@@ -204,29 +263,42 @@ class Session:
         source: str = "",
         logdir: str | Path | None = None,
         options: Options | None = None,
+        window: Window | None = None,
+        warm_up: bool = False,
     ) -> None:
         self.name = name
         self.source = source
         self.logdir = None if logdir is None else _local_directory(logdir)
         self.options = options or Options()
+        self.window = window or Window()
+        self.warm_up = warm_up
         self.notes: list[str] = []
         self.error: str | None = None
         self._paths: list[Path] = []
         self._run_dir: Path | None = None
         self._tf: Any = None
-        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._scratch: Scratch | None = None
+        # new, waiting (for its window), recording, done
+        self._state = "new"
+        self._lock = threading.RLock()
+        self._wake = threading.Event()  # something happened that the watch must know of
+        self._unlisten: Callable[[], None] = lambda: None
+        self._steps_done = 0
+        self._began_s = 0.0  # the cell, on the clock of time.perf_counter
         self._started_s = 0.0
         self._start = 0.0
+        self._end: float | None = None
         self._duration_s = 0.0
         self._stop_s = 0.0
+        self._growth_from = 0
 
     @property
     def running(self) -> bool:
         """Whether the profiler is recording for this capture."""
-        return _active is self
+        return self._state == "recording"
 
     def start(self) -> None:
-        """Start the profiler.
+        """Start the profiler, or wait for the window in which it is to run.
 
         Raises
         ------
@@ -235,31 +307,35 @@ class Session:
             that Python cannot stop. Nothing is left behind then.
         """
         global _active
-        if self._started_s:
+        if self._state != "new":
             raise CaptureError("A capture runs once; call profile() again for another one.")
         self._tf = import_tensorflow()
         _import_report()
         if _active is not None:
             self.notes.append(_STALE_OURS.format(name=_active.name))
             _active.stop()
+        self._make_scratch()
         try:
-            if self.logdir is not None:
-                self.logdir.mkdir(parents=True, exist_ok=True)
-            self._directory = tempfile.TemporaryDirectory(
-                prefix=".tfprof-" if self.logdir else "tfprof-", dir=self.logdir, ignore_cleanup_errors=True
-            )
-        except OSError as error:
-            where = f"the log directory {self.logdir}" if self.logdir else "the temporary directory"
-            raise CaptureError(f"Cannot write to {where}: {error}. Nothing was run.") from error
-        try:
-            self._start_profiler()
+            if self.warm_up:
+                warm_up(self._tf)
+            self._began_s = time.perf_counter()
+            self._state = "waiting"
             _active = self
+            if self.window.counts_steps:
+                self._count_steps()
+            if self.window.opens_at_once:
+                self._begin()
+            threading.Thread(target=self._watch, name="tfprof-watch", daemon=True).start()
         except BaseException:
             # Also an interrupt between the profiler's start and here.
             self._abandon()
             raise
-        self._started_s = time.time()
-        self._start = time.perf_counter()
+
+    def end_soon(self) -> None:
+        """End the recording without waiting until the profile is written; `stop` waits for it."""
+        if self._state == "recording" and self._end is None:
+            self._end = time.perf_counter()
+            threading.Thread(target=self._end_recording, name="tfprof-stop", daemon=True).start()
 
     def stop(self, error: BaseException | None = None) -> None:
         """Stop the profiler and write the profile; does nothing if it was stopped before.
@@ -272,24 +348,17 @@ class Session:
         global _active
         if error is not None:
             self.error = describe_error(error)
-        if not self.running:
-            return
-        end = time.perf_counter()
-        self._duration_s = end - self._start
         try:
-            self._tf.profiler.experimental.stop()
-        except self._tf.errors.UnavailableError:
-            self.notes.append(_STOPPED_INSIDE)
-        except Exception as failure:  # noqa: BLE001 - TensorFlow's errors have no common base but this
-            self.notes.append(f"TensorFlow could not write the whole profile ({describe_error(failure)}).")
-        except BaseException:
-            # An interrupt during the stop would leave TensorFlow's session open.
-            self._drop_profiler()
-            raise
+            with self._lock:
+                if self._state == "waiting":
+                    self._state = "done"
+                    self.notes.append(self._why_nothing())
+                self._end_recording()
         finally:
-            _active = None
-            self._stop_s = time.perf_counter() - end
-            self._collect()
+            self._unlisten()
+            self._wake.set()
+            if _active is self:
+                _active = None
 
     @property
     def info(self) -> CaptureInfo:
@@ -304,14 +373,20 @@ class Session:
             duration_s=self._duration_s,
             stop_s=self._stop_s,
             options=self.options,
+            window=self.window,
             error=self.error,
             notes=list(self.notes),
             tensorflow_version=getattr(self._tf, "__version__", ""),
             keras_version=getattr(keras, "__version__", None),
         )
 
-    def load(self) -> Report:
+    def load(self, *, keep: bool = False) -> Report:
         """Read the profile and remove the temporary files.
+
+        Parameters
+        ----------
+        keep
+            Leave the temporary files until `discard`, so that they outlive this process if it dies while the report is made.
 
         Raises
         ------
@@ -322,25 +397,108 @@ class Session:
         """
         from .report import load_run
 
-        self.stop()
         try:
+            self.stop()
             if not self._paths:
                 reason = " ".join(self.notes)
-                raise CaptureError(f"TensorFlow wrote no profile. {reason}".rstrip())
+                raise CaptureError(
+                    reason
+                    if reason.startswith("Nothing was recorded")
+                    else f"TensorFlow wrote no profile. {reason}".rstrip()
+                )
             info = self.info
             report = load_run(self._paths, capture=info)
             ignored = _ignored_options(self.options, [host.trace.space for host in report.hosts])
             if ignored:
                 info.notes.append(_IGNORED.format(version=info.tensorflow_version, ignored=ignored))
-            return report
-        finally:
+        except (CaptureError, ValueError):
+            self.discard()  # there is nothing in it
+            raise
+        except BaseException:
+            self.leave()
+            raise
+        if not keep:
             self.discard()
+        return report
 
     def discard(self) -> None:
         """Remove the temporary files; a profile kept in a log directory stays."""
-        if self._directory is not None:
-            self._directory.cleanup()
-            self._directory = None
+        if self._scratch is not None:
+            self._scratch.remove()
+            self._scratch = None
+
+    def leave(self) -> None:
+        """Leave the temporary files to `recover`, if there is a profile in them."""
+        if self._scratch is not None and self._paths and self._run_dir is None:
+            self._scratch.leave()
+            self._scratch = None
+        self.discard()
+
+    # ---- the profiler ------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Begin to record. The lock is held, or nobody else knows of this capture yet."""
+        self._start_profiler()
+        self._growth_from = _process_bytes()
+        self._started_s = time.time()
+        self._start = time.perf_counter()
+        self._state = "recording"
+        self._wake.set()
+
+    def _begin_late(self) -> None:
+        """Begin to record in the middle of the user's code, which must not suffer."""
+        try:
+            self._begin()
+        except BaseException as error:
+            self._drop_profiler()
+            self._state = "done"
+            self.notes.append(
+                _NEVER_BEGAN.format(error=error if isinstance(error, CaptureError) else describe_error(error))
+            )
+            if not isinstance(error, Exception):
+                raise
+
+    def _end_recording(self, note: str | None = None) -> None:
+        """Stop the profiler, if it is recording, and collect what it wrote."""
+        with self._lock:
+            if self._state != "recording":
+                return
+            end = self._end or time.perf_counter()
+            self._duration_s = end - self._start
+            if note is not None:
+                self.notes.append(note)
+            try:
+                self._synchronise()
+                self._stop_profiler()
+            except BaseException:
+                # An interrupt during the stop would leave TensorFlow's session open.
+                self._drop_profiler()
+                raise
+            finally:
+                self._state = "done"
+                self._stop_s = time.perf_counter() - end
+                self._collect()
+
+    def _stop_profiler(self) -> None:
+        try:
+            self._tf.profiler.experimental.stop()
+        except self._tf.errors.UnavailableError:
+            self.notes.append(_STOPPED_INSIDE)
+        except Exception as failure:  # noqa: BLE001 - TensorFlow's errors have no common base but this
+            assert self._scratch is not None
+            where = self._scratch.path.parent
+            self.notes.append(_NOT_WRITTEN.format(error=describe_error(failure), where=where))
+            # What there is of it ends in the middle.
+            shutil.rmtree(self._scratch.path / "plugins", ignore_errors=True)
+
+    def _synchronise(self) -> None:
+        """Wait for the GPUs: what they have not finished is not in the profile."""
+        try:
+            if not self._tf.config.list_physical_devices("GPU") or not _runtime_is_up():
+                return
+            self._tf.test.experimental.sync_devices()
+        except Exception as error:  # noqa: BLE001 - as above
+            self.notes.append(_NOT_SYNCHRONISED.format(error=describe_error(error)))
 
     def _start_profiler(self) -> None:
         experimental = self._tf.profiler.experimental
@@ -350,9 +508,10 @@ class Session:
             python_tracer_level=int(self.options.python),
             device_tracer_level=self.options.device_level,
         )
-        assert self._directory is not None
+        assert self._scratch is not None
+        directory = str(self._scratch.path)
         try:
-            experimental.start(self._directory.name, options=options)
+            experimental.start(directory, options=options)
             return
         except already_exists:
             pass
@@ -362,7 +521,7 @@ class Session:
         except Exception as error:  # noqa: BLE001 - as above
             self.notes.append(_STALE_LOST.format(error=describe_error(error)))
         try:
-            experimental.start(self._directory.name, options=options)
+            experimental.start(directory, options=options)
         except already_exists:
             raise CaptureError(_BUSY) from None
 
@@ -375,32 +534,154 @@ class Session:
         global _active
         # Needed after a refused start too: TensorFlow then keeps the refused session as if it ran.
         self._drop_profiler()
+        self._state = "done"
+        self._unlisten()
+        self._wake.set()
         _active = None
         self.discard()
 
+    # ---- the window --------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Begin after the delay, and end when time or memory are up; runs in a thread of its own."""
+        window = self.window
+        if window.delay_s:
+            self._wake.wait(window.delay_s)
+            with self._lock:
+                if self._state == "waiting" and not window.counts_steps:
+                    self._begin_late()
+        while self._state != "done":
+            elapsed = time.perf_counter() - self._start if self._state == "recording" else 0.0
+            growth_gb = (_process_bytes() - self._growth_from) / 1e9
+            if self._state == "recording" and elapsed >= window.limit_s:
+                note = None if window.duration_s else _CUT_BY_TIME.format(limit=window.limit_s)
+                self._end_recording(note)
+            elif self._state == "recording" and growth_gb > window.max_growth_gb:
+                self._end_recording(_CUT_BY_SIZE.format(seconds=elapsed, growth=growth_gb, limit=window.max_growth_gb))
+            else:
+                self._wake.wait(max(0.0, min(_WATCH_EVERY_S, window.limit_s - elapsed)))
+                self._wake.clear()
+
+    def _count_steps(self) -> None:
+        counter = StepCounter(self._step_begins, self._step_ended)
+        stop_listening = listen(counter, self._tf)
+
+        def unlisten() -> None:
+            count_with(None)
+            stop_listening()
+
+        self._unlisten = unlisten
+        count_with(counter)
+
+    def _step_begins(self) -> None:
+        with self._lock:
+            late_enough = time.perf_counter() - self._began_s >= self.window.delay_s
+            if self._state == "waiting" and late_enough and self._steps_done >= self.window.first_step:
+                if self._is_past_end():
+                    return
+                self._begin_late()
+
+    def _step_ended(self) -> None:
+        with self._lock:
+            self._steps_done += 1
+            if self._state == "recording" and self._is_past_end():
+                self._end_recording()
+            if self._state == "done":
+                self._unlisten()
+
+    def _is_past_end(self) -> bool:
+        end = self.window.end_step
+        return end is not None and self._steps_done >= end
+
+    def _why_nothing(self) -> str:
+        if not self.window.counts_steps:
+            seconds = time.perf_counter() - self._began_s
+            return _ENDED_IN_DELAY.format(seconds=seconds, delay=self.window.delay_s)
+        count = (
+            f"{self._steps_done:,} step{'' if self._steps_done == 1 else 's'}" if self._steps_done else "no step at all"
+        )
+        why = _ENDED_BEFORE_STEP.format(first=self.window.first_step, count=count)
+        if self._steps_done >= self.window.first_step and self.window.delay_s:
+            why += f" The delay of {self.window.delay_s:g} s was not over before."
+        return why
+
+    # ---- the files ---------------------------------------------------------------------------------------------
+
+    def _make_scratch(self) -> None:
+        facts = {
+            "name": self.name,
+            "source": self.source,
+            "started_s": time.time(),
+            "options": asdict(self.options),
+            "tensorflow_version": str(getattr(self._tf, "__version__", "")),
+        }
+        try:
+            if self.logdir is not None:
+                self.logdir.mkdir(parents=True, exist_ok=True)
+            self._scratch = Scratch(self.logdir, facts)
+        except OSError as error:
+            where = f"the log directory {self.logdir}" if self.logdir else "the temporary directory"
+            raise CaptureError(f"Cannot write to {where}: {error}. Nothing was run.") from error
+
     def _collect(self) -> None:
         """Find the files, and move them to where TensorBoard looks if they are to be kept."""
-        assert self._directory is not None
-        written = Path(self._directory.name)
-        for run in sorted((written / "plugins" / "profile").glob("*")):
+        assert self._scratch is not None
+        for run in sorted((self._scratch.path / "plugins" / "profile").glob("*")):
             if self.logdir is not None:
                 run = self._keep(run)
-                self._run_dir = run
             self._paths += sorted(run.glob("*.xplane.pb"))
 
     def _keep(self, run: Path) -> Path:
         assert self.logdir is not None
-        target = self.logdir / "plugins" / "profile" / run.name
-        number = 1
         try:
-            while target.exists():
-                number += 1
-                target = target.with_name(f"{run.name}_{number}")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            return Path(shutil.move(run, target))
+            self._run_dir = keep_run(run, self.logdir)
         except OSError as error:
             self.notes.append(f"The profile could not be kept in {self.logdir}: {error}.")
             return run
+        return self._run_dir
+
+
+def keep_run(run: Path, logdir: Path) -> Path:
+    """Move a run's directory to where TensorBoard looks in a log directory, and return where it is then.
+
+    Raises
+    ------
+    OSError
+        If that cannot be written to.
+    """
+    target = logdir / "plugins" / "profile" / run.name
+    number = 1
+    while target.exists():
+        number += 1
+        target = target.with_name(f"{run.name}_{number}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.move(run, target))
+
+
+def warm_up(tf: Any) -> None:
+    """Start TensorFlow's profiler and stop it at once, so that loading CUPTI and the like isn't in the capture that follows."""
+    experimental = tf.profiler.experimental
+    try:
+        experimental.start("")
+    except tf.errors.AlreadyExistsError:
+        return  # it is warm; whose session that is, the capture itself will see
+    experimental.stop(save=False)
+
+
+def _process_bytes() -> int:
+    """Memory that this process holds, in bytes."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def _runtime_is_up() -> bool:
+    """Whether TensorFlow has taken the devices: synchronising would take them, and a GPU's memory with them."""
+    try:
+        context = sys.modules["tensorflow.python.eager.context"].context()
+        return bool(context._initialized)
+    except (KeyError, AttributeError):  # another version's insides
+        return True
 
 
 def _import_report() -> None:
@@ -502,6 +783,13 @@ def profile(
     host_level: int = 2,
     python: bool = False,
     device_level: int = 1,
+    delay: float = 0.0,
+    duration: float | None = None,
+    steps: str | tuple[int, int | None] | None = None,
+    warmup: int = 0,
+    max_duration: float = MAX_DURATION_S,
+    max_memory: float = MAX_GROWTH_GB,
+    warmup_profiler: bool = False,
 ) -> Profile:
     """Profile the TensorFlow code of a ``with`` block.
 
@@ -517,17 +805,39 @@ def profile(
         Whether to trace every Python function call too, which slows Python down noticeably.
     device_level
         1 to trace devices (GPU, TPU), 0 not to.
+    delay
+        Begin to record so many seconds after the block.
+    duration
+        Record for so many seconds.
+    steps
+        Record the steps ``(first, end)``, or ``"first:end"``, counted from 0, ``end`` left out. Counted are Keras' batches
+        and the marks made by `step`.
+    warmup
+        Leave out so many steps first; `steps` are counted after them.
+    max_duration
+        Record no longer than so many seconds, if there is no `duration`; ``float("inf")`` for no limit.
+    max_memory
+        Stop recording when the process has grown by so many gigabytes meanwhile; ``float("inf")`` for no limit.
+    warmup_profiler
+        Start and stop the profiler once before, so that what it loads at its first start is not in the capture.
 
     Returns
     -------
     Profile
         The context manager; its ``report`` is there once the block has ended, also if it raised.
 
+    Raises
+    ------
+    ValueError
+        If a level, a time or a range of steps makes no sense; the message says which.
+
     Examples
     --------
-    >>> with tfprof.profile() as p:
+    >>> with tfprof.profile(warmup=10, steps="0:20") as p:
     ...     model.fit(dataset)
     >>> p.report
     """
     options = Options(host_level=host_level, python=python, device_level=device_level)
-    return Profile(Session(name, logdir=logdir, options=options))
+    wanted = parse_steps(steps) if isinstance(steps, str) else steps
+    window = Window(delay, duration, wanted, warmup, max_duration, max_memory)
+    return Profile(Session(name, logdir=logdir, options=options, window=window, warm_up=warmup_profiler))

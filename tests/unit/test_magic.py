@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -15,6 +16,8 @@ from tfprof_widgets import magic, session
 
 
 class Report:
+    hosts = ()
+
     def __init__(self, session):
         self.session = session
 
@@ -41,7 +44,10 @@ class Session(session.Session):
             self.error = session.describe_error(error)
         Session.running_now = False
 
-    def load(self):
+    def end_soon(self):
+        Session.running_now = False
+
+    def load(self, *, keep=False):
         assert not Session.running_now
         if self.damage:
             raise self.damage
@@ -101,6 +107,13 @@ def test_the_source_is_the_cell_as_written(shell):
         ("--host-level 3 --device-level=0", {"host_level": 3, "device_level": 0}, ""),
         (r"--logdir C:\logs x - -1", {"logdir": r"C:\logs"}, "x - -1"),
         ("-- -x", {}, "-x"),
+        ("--steps 10:20 --warmup=3 f()", {"steps": (10, 20), "warmup": 3}, "f()"),
+        ("--steps 5: --delay 0.5", {"steps": (5, None), "delay": 0.5}, ""),
+        (
+            "--duration 2 --max-duration inf --max-memory 4",
+            {"duration": 2.0, "max_duration": math.inf, "max_memory": 4.0},
+            "",
+        ),
         ("f(a, --b)", {}, "f(a, --b)"),
         ("--quiet {k: v for k, v in d}", {"quiet": True}, "{k: v for k, v in d}"),
     ],
@@ -110,6 +123,8 @@ def test_options_and_code(shell, line, expected, code):
     assert rest == code
     defaults = {
         "variable": None, "name": None, "logdir": None, "host_level": 2, "python": False, "device_level": 1, "quiet": False,
+        "steps": None, "warmup": 0, "delay": 0.0, "duration": None, "max_duration": 60.0, "max_memory": 2.0,
+        "warmup_profiler": False,
     }  # fmt: skip
     assert {name: getattr(options, name) for name in defaults} == defaults | expected
 
@@ -124,6 +139,8 @@ def test_options_and_code(shell, line, expected, code):
         ("--host-level 4", "host-level"),
         ("--as not-a-name", "not-a-name"),
         ("--as class", "class"),
+        ("--steps 10", "10 to 19"),
+        ("--steps a:b", "10 to 19"),
     ],
 )
 def test_wrong_options(shell, line, words):
@@ -133,6 +150,14 @@ def test_wrong_options(shell, line, words):
         result, out = run(shell, source)
         assert not result.success
         assert words in out
+    assert "ran" not in shell.user_ns
+    assert not Session.made
+
+
+@pytest.mark.parametrize("line", ["--steps 20:10", "--duration 0", "--delay -1", "--warmup -1", "--max-memory 0"])
+def test_windows_that_make_no_sense(shell, line):
+    _, out = run(shell, f"%%tfprofile {line}\nran = 1")
+    assert "UsageError" in out
     assert "ran" not in shell.user_ns
     assert not Session.made
 

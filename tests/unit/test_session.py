@@ -35,11 +35,20 @@ class Profiler:
     busy: bool = False  # somebody samples this process through the profiler server
     content: bytes = PROFILE
     failure: BaseException | None = None  # raised by the next stop
+    gpus: tuple[str, ...] = ()
+    synchronised: int = 0
+    unsynchronisable: Exception | None = None
     options: list = field(default_factory=list)
 
     @staticmethod
     def ProfilerOptions(**levels):
         return levels
+
+    def sync_devices(self):
+        assert self.logdir is not None, "too late"
+        if self.unsynchronisable:
+            raise self.unsynchronisable
+        self.synchronised += 1
 
     def start(self, logdir, options=None):
         if self.logdir is not None:
@@ -71,6 +80,8 @@ def profiler(monkeypatch):
     tensorflow = types.SimpleNamespace(
         __version__="2.99.0",
         profiler=types.SimpleNamespace(experimental=profiler),
+        config=types.SimpleNamespace(list_physical_devices=lambda kind: list(profiler.gpus)),
+        test=types.SimpleNamespace(experimental=types.SimpleNamespace(sync_devices=profiler.sync_devices)),
         errors=types.SimpleNamespace(AlreadyExistsError=AlreadyExistsError, UnavailableError=UnavailableError),
     )
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)

@@ -278,6 +278,7 @@ def _marks(trace: Trace, main: int) -> NDArray[np.int64]:
     marked = np.zeros(len(trace), np.bool_)
     for stat in ("step_num", "_r"):
         marked[trace.owners(stat)] = True
+    marked[trace.owners("end_of_data")] = False  # a `tfprof.step` that asked for another batch in vain
     first, end = trace.line_first_event[main : main + 2]
     candidates = first + np.flatnonzero(marked[first:end])
     name = trace.space.meta_name
