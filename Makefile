@@ -7,13 +7,14 @@ VENV ?= .venv
 # Workers of pytest; each test file stays in one of them.
 JOBS ?= 2
 DEMO_DIR ?= build/demo
+LAB_DIR ?= examples
 
 BIN := $(VENV)/bin
 STATIC := src/tfprof_widgets/static/widget.js
 JS_SOURCES := $(shell find js/src -type f) js/build.mjs js/package.json js/package-lock.json
 BROWSER := $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))
 
-.PHONY: help demo test lint format js-test py-test docs docs-images bench binder-check build chromium clean
+.PHONY: help demo test lint format js-test py-test lab docs docs-images bench binder-check build chromium clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1  /p' Makefile
@@ -36,6 +37,11 @@ docs: $(VENV)/.installed-dev  ## the documentation as a site in build/docs; a de
 docs-images: $(VENV)/.installed-dev chromium  ## take the documentation's pictures anew
 	@$(MAKE) --no-print-directory $(STATIC)
 	$(BIN)/python docs/screenshots.py
+
+lab: $(VENV)/.installed-dev js/node_modules/.package-lock.json  ## JupyterLab on the examples, where changes to js/src show at once
+	cd js && npm run --silent build
+	@(cd js && exec node build.mjs --watch) & watcher=$$!; trap 'kill $$watcher' EXIT; \
+	  ANYWIDGET_HMR=1 $(BIN)/jupyter lab --ServerApp.root_dir=$(abspath $(LAB_DIR)) $(LAB_OPTIONS)
 
 format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .

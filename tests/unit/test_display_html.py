@@ -45,11 +45,7 @@ class Elements(HTMLParser):
 @pytest.fixture
 def _front_end(monkeypatch):
     """Some front end: these tests are about what is around it."""
-    for function in (assets.front_end, assets.front_end_gz):
-        function.cache_clear()
     monkeypatch.setattr(assets, "front_end", lambda name: f"/* {name} */")
-    yield
-    assets.front_end_gz.cache_clear()
 
 
 @pytest.fixture
@@ -115,11 +111,8 @@ def test_the_fixed_part_of_a_notebook_stays_small():
 
 def test_a_front_end_that_is_not_built_says_how_to_build_it(monkeypatch, tmp_path):
     monkeypatch.setattr(assets, "_STATIC", tmp_path)
-    assets.front_end.cache_clear()
-    assets.front_end_gz.cache_clear()
     with pytest.raises(assets.FrontEndMissingError, match="npm run build"):
         report_html(Payload("p"), "")
-    assets.front_end.cache_clear()
 
 
 def test_the_display_stage_imports_widgets_only_for_widgets():

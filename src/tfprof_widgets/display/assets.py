@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,6 @@ class FrontEndMissingError(RuntimeError):
     """The front end was not built (a checkout that was not installed)."""
 
 
-@cache
 def front_end(name: str) -> str:
     """Return the text of a file of the built front end.
 
@@ -29,7 +29,7 @@ def front_end(name: str) -> str:
     """
     path = _STATIC / name
     try:
-        return path.read_text(encoding="utf-8")
+        return _read(path, path.stat().st_mtime_ns)
     except FileNotFoundError:
         raise FrontEndMissingError(
             f"tfprof_widgets' front end is not built: {path} is missing. In a checkout run "
@@ -38,10 +38,30 @@ def front_end(name: str) -> str:
         ) from None
 
 
-@cache
 def front_end_gz(name: str) -> bytes:
     """Return a file of the built front end, gzipped."""
-    return pack(front_end(name).encode())
+    return _packed(front_end(name))
+
+
+def esm(name: str) -> str | Path:
+    """Return what anywidget takes as a widget's module: the file's text.
+
+    With ``ANYWIDGET_HMR=1``, while the front end is being worked on, the file itself: anywidget then watches it, and widgets on the page
+    change with it.
+    """
+    text = front_end(name)
+    return _STATIC / name if os.environ.get("ANYWIDGET_HMR") == "1" else text
+
+
+@cache
+def _read(path: Path, _changed_ns: int) -> str:
+    """Text of a file, read again when it has changed."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _packed(text: str) -> bytes:
+    return pack(text.encode())
 
 
 @cache

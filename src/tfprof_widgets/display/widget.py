@@ -35,7 +35,7 @@ class ReportWidget(_Linked):
         The report.
     """
 
-    _esm = assets.front_end("widget.js")
+    _esm = assets.esm("widget.js")
 
     spec = traitlets.Dict(help="the payload's spec").tag(sync=True)
     tables = traitlets.Dict(help="name to gzipped Arrow IPC stream").tag(sync=True)
@@ -48,7 +48,7 @@ class ReportWidget(_Linked):
 class LinkWidget(_Linked):
     """Links the HTML of the report with the id `report_id` to Python. It is created, not displayed."""
 
-    _esm = assets.front_end("link.js")
+    _esm = assets.esm("link.js")
 
     report_id = traitlets.Unicode(help="the payload's id").tag(sync=True)
 
