@@ -61,9 +61,12 @@ export function splitMiddle(text: string): [string, string] {
 
 type Row = Record<string, unknown>;
 
+/** What spreadsheets take for the beginning of a formula (`export/csv_text.py` says the same), unless it is a number. */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠](?!(?<=^[+-])[\d.]+(?:e[+-]?\d+)?$)/i;
+
 function csvField(value: unknown): string {
   if (missing(value)) return "";
-  const text = String(value);
+  const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value);
   return /[",\r\n]/.test(text) || text !== text.trim() ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

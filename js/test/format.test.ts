@@ -50,8 +50,22 @@ describe("CSV", () => {
       { name: " kept ", value: 1e21, flag: undefined },
     ];
     expect(toCsv(rows, ["name", "value", "flag"])).toBe(
-      'name,value,flag\r\n"a ""b"", c",0.30000000000000004,true\r\n"line\nbreak",,false\r\n=1+2,,\r\n" kept ",1e+21,\r\n',
+      'name,value,flag\r\n"a ""b"", c",0.30000000000000004,true\r\n"line\nbreak",,false\r\n\'=1+2,,\r\n" kept ",1e+21,\r\n',
     );
+  });
+
+  test.each([
+    ["=cmd|'!A0", "'=cmd|'!A0"],
+    ["+1+1", "'+1+1"],
+    ["-2+3", "'-2+3"],
+    ["@SUM(A1)", "'@SUM(A1)"],
+    ["＝1", "'＝1"],
+    ["-12.5", "-12.5"],
+    ["+1e3", "+1e3"],
+    ["a=b", "a=b"],
+    [-3, "-3"],
+  ])("a spreadsheet takes no text for a formula: %s", (value, written) => {
+    expect(toCsv([{ x: value }], ["x"])).toBe(`x\r\n${written}\r\n`);
   });
 });
 

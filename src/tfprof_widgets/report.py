@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import uuid
+import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -244,9 +245,12 @@ class Report:
 
     def _follow(self, widget: W) -> W:
         """Remember what is selected in a widget."""
+        # ipywidgets keeps every widget until the kernel ends: it must not keep the report with it.
+        report = weakref.ref(self)
 
         def remember(change: dict[str, Any]) -> None:
-            self._selected = change["new"]
+            if (alive := report()) is not None:
+                alive._selected = change["new"]
 
         widget.observe(remember, names="selection")
         return widget
@@ -323,7 +327,7 @@ class Report:
             _log.exception("The advice failed on this profile.")
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, (title, make) in self._tools(payload).items():
-            payload.tabs.append(_tab_or_error(tab_id, title, make))
+            payload.tabs.append(tab_or_error(tab_id, title, make))
         return payload
 
     def _tools(self, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
@@ -358,7 +362,7 @@ class Report:
 
         shown = self if host is None else self.of_host(host)
         payload = Payload(id=self.id, version=__version__, head=None)
-        tab = _tab_or_error(tool, *shown._tools(payload)[tool])  # another Report
+        tab = tab_or_error(tool, *shown._tools(payload)[tool])  # another Report
         if wanted is not None:
             tab = {**tab, "items": only(tab["items"], wanted) or only(tab["items"], is_text)}
         needed = tables_of(tab, list(payload.tables))
@@ -492,6 +496,7 @@ class Report:
             from .display.widget import LinkWidget
 
             self._link = self._follow(LinkWidget(self.id))
+            weakref.finalize(self, self._link.close).atexit = False
         return {"text/plain": self.text, "text/html": self.html}
 
     def widget(self) -> ReportWidget:
@@ -581,6 +586,28 @@ class Report:
         target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
         return target
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the capture itself into one file, from which `load` makes this report again; by custom it ends in ``.tfprof``.
+
+        It is a zip archive with the profile of each host, as the profiler wrote it, and what else the report knows: its title,
+        how it was captured, notes, your own tracks.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Raises
+        ------
+        XSpaceError
+            If the profile was opened from a file that is there no more, or has changed.
+        """
+        from . import __version__
+        from .export import saved
+
+        spaces = [host.trace.space for host in self.hosts]
+        return saved.write(path, spaces, self.capture, self._notes, self._own_tracks, __version__)
+
     def to_perfetto(self, path: str | os.PathLike[str]) -> Path:
         """Write every event, and what the profiler noted with it, as a trace for Perfetto's viewer (https://ui.perfetto.dev).
 
@@ -609,22 +636,26 @@ class Report:
     def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write each table as a CSV file into a directory, which is made if need be.
 
+        A spreadsheet takes a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula; such a text gets an apostrophe before it.
+
         Returns
         -------
         list of Path
             The files written.
         """
+        from .export.csv_text import without_formulas
+
         target = Path(directory)
         target.mkdir(parents=True, exist_ok=True)
         written = []
         for name in _TABLES:
             file = target / f"{name}.csv"
-            getattr(self, name).to_csv(file, index=False)
+            without_formulas(getattr(self, name)).to_csv(file, index=False)
             written.append(file)
         return written
 
 
-def _tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:
+def tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:
     """Return a tab; one that cannot be made says so in its place, and the others are shown."""
     try:
         return make()
@@ -669,7 +700,7 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
     Parameters
     ----------
     path : path or URL
-        A log directory (its newest run), a run's directory, or one ``*.xplane.pb``; URLs go through fsspec.
+        A log directory (its newest run), a run's directory, one ``*.xplane.pb``, or what `Report.save` wrote; URLs go through fsspec.
     executor : concurrent.futures.Executor, optional
         What reads the hosts' files side by side, a file a task: a process pool by default where the files are many and big;
         a Dask client's ``get_executor()`` reads them on a cluster.
@@ -686,6 +717,15 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
     XSpaceError
         If there is no usable profile there.
     """
+    from .export.saved import is_saved, read_saved
+
+    if is_saved(path):
+        saved = read_saved(path)
+        report = Report(saved.spaces, capture=saved.capture, notes=saved.notes)
+        for host, tracks in zip(report.hosts, saved.tracks, strict=True):
+            for name, frame in tracks.items():
+                report.add_track(frame, name, host.trace.host)
+        return report
     return load_run(newest_run(path).files, executor=executor)
 
 
@@ -728,7 +768,9 @@ def load_run(
     XSpaceError
         If none of the files is a usable profile.
     """
-    spaces, lost = read_hosts([os.fspath(path) for path in paths], executor)
+    # What a capture left in a temporary directory is soon gone.
+    keep = capture is not None and capture.run_dir is None
+    spaces, lost = read_hosts([os.fspath(path) for path in paths], executor, keep=keep)
     if not spaces:
         raise XSpaceError("\n".join(lost) or "The run has no file.")
     notes = [f"{len(lost)} of {len(paths)} hosts could not be read: {'; '.join(lost)}"] if lost else []

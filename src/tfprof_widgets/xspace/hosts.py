@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,9 @@ _log = logging.getLogger(__name__)
 _POOL_FROM_BYTES = 64 * 2**20
 
 
-def read_hosts(paths: Sequence[str], executor: Executor | None = None) -> tuple[list[XSpace], list[str]]:
+def read_hosts(
+    paths: Sequence[str], executor: Executor | None = None, *, keep: bool = False
+) -> tuple[list[XSpace], list[str]]:
     """Read one file a host.
 
     Parameters
@@ -30,6 +33,8 @@ def read_hosts(paths: Sequence[str], executor: Executor | None = None) -> tuple[
         Paths or URLs.
     executor : Executor, optional
         Runs the reading, a file a task. By default a process pool where that pays, else this process.
+    keep : bool
+        Whether to keep the files' bytes; see `read`.
 
     Returns
     -------
@@ -38,26 +43,27 @@ def read_hosts(paths: Sequence[str], executor: Executor | None = None) -> tuple[
     lost : list of str
         What was wrong with each of the others.
     """
+    task = partial(read_host, keep=keep)
     if executor is not None:
-        return _sorted_out(list(executor.map(read_host, paths)))
+        return _sorted_out(list(executor.map(task, paths)))
     if len(paths) > 1 and _total_bytes(paths) >= _POOL_FROM_BYTES:
         workers = min(len(paths), os.cpu_count() or 1)
         try:
             # Spawned, not forked: TensorFlow's threads in this process would not survive a fork.
             with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-                return _sorted_out(list(pool.map(read_host, paths)))
+                return _sorted_out(list(pool.map(task, paths)))
         except (BrokenExecutor, OSError, AttributeError):
             # No processes to be had: a sandbox, a script without a main guard, a __main__ without a __spec__.
             _log.info(
                 "The hosts' files are read one after the other: no worker processes could be started.", exc_info=True
             )
-    return _sorted_out([read_host(path) for path in paths])
+    return _sorted_out([task(path) for path in paths])
 
 
-def read_host(path: str) -> XSpace | str:
+def read_host(path: str, *, keep: bool = False) -> XSpace | str:
     """Read one host's file; return what was wrong with it if it can't be used."""
     try:
-        return read(read_bytes(path), name=path)
+        return read(read_bytes(path), name=path, keep=keep)
     except (XSpaceError, OSError) as error:
         text = str(error)
         return text if path in text else f"{path}: {text}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -65,6 +66,10 @@ class XSpace:
         The reader's own remarks: what was repaired, and how much.
     time_origin_ns : int
         What was taken off line timestamps that were epoch times; 0 if they were relative already.
+    checksum : int
+        CRC-32 of the (unpacked) file.
+    content : bytes or None
+        The (unpacked) file, where it was to be kept.
     """
 
     name: str
@@ -92,6 +97,8 @@ class XSpace:
     hostnames: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     time_origin_ns: int = 0
+    checksum: int = 0
+    content: bytes | None = None
 
     @property
     def n_events(self) -> int:
@@ -112,7 +119,7 @@ class XSpace:
         return {}
 
 
-def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
+def read(source: bytes | os.PathLike[str] | str, name: str = "", *, keep: bool = False) -> XSpace:
     """Decode one profile.
 
     Parameters
@@ -121,6 +128,8 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
         The bytes of a ``*.xplane.pb``, or its path; gzip is unpacked.
     name : str
         What messages call it; the path by default.
+    keep : bool
+        Whether to keep the file's bytes, to be saved again: for files that won't be there any more.
 
     Returns
     -------
@@ -139,12 +148,7 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
     else:
         name = name or os.fspath(source)
         data = Path(source).read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError) as error:
-            msg = f"{name}: the gzip data is damaged ({error}). Copy the file again, or profile again."
-            raise XSpaceError(msg) from error
+    data = unpacked(data, name)
     if not data:
         msg = f"{name}: the file is empty. The profiler may have been killed before it wrote; profile again."
         raise XSpaceError(msg)
@@ -156,9 +160,10 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
             "message of a *.xplane.pb file; if it was copied, copy it again."
         )
         raise XSpaceError(msg) from error
-    size_bytes = len(data)
+    size_bytes, checksum, content = len(data), zlib.crc32(data), data if keep else None
     del source, data  # the decoded columns hold all of it: let it go before more is made
     space = _flatten(batch, name, size_bytes)
+    space.checksum, space.content = checksum, content
     if not space.plane_name:
         msg = (
             f"{name}: no plane in it, so it is not a TensorFlow profile (or an empty session). "
@@ -166,6 +171,17 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "") -> XSpace:
         )
         raise XSpaceError(msg)
     return space
+
+
+def unpacked(data: bytes, name: str) -> bytes:
+    """Return the bytes of a file, of a gzipped one those in it."""
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        msg = f"{name}: the gzip data is damaged ({error}). Copy the file again, or profile again."
+        raise XSpaceError(msg) from error
 
 
 @lru_cache(maxsize=1)
