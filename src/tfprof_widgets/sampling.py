@@ -19,15 +19,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .profiler_service import Worker, explain, greeted, is_busy, new_run_id
+from .progress import Progress as Line
 from .session import CaptureError, CaptureInfo, Options
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from .report import Report
     from .xspace import XSpace
 
 # Told how far a capture is: a sentence, and the share of the time that is over (None where that isn't known).
 Progress: TypeAlias = Callable[[str, float | None], None]
 
+DURATION_S = 2.0
 CONNECT_S = 5.0
 _POLL_S = 0.05
 # A worker is busy or idle for a moment; so long it is left alone before the next attempt.
@@ -50,7 +54,7 @@ class CaptureStopped(CaptureError):  # noqa: N818 - it is no fault
 
 def capture(
     address: str | Sequence[str],
-    duration: float = 2.0,
+    duration: float = DURATION_S,
     *,
     name: str = "",
     logdir: str | Path | None = None,
@@ -116,7 +120,7 @@ def capture(
         attempts=attempts,
         timeout_s=timeout,
     )
-    with _telling(progress) as tell:
+    with _telling(progress, request.where) as tell:
         return sample(request, tell)
 
 
@@ -388,56 +392,43 @@ def _read(path: str) -> bytes:
 
 
 @contextmanager
-def _telling(progress: bool | Progress) -> Iterator[Progress]:
+def _telling(progress: bool | Progress, where: str) -> Iterator[Progress]:
     """Yield what shows the progress: a line in a notebook's output, or in a terminal one that goes away again."""
     if callable(progress):
         yield progress
         return
+    shell = _notebook_shell()
     line: _NotebookLine | _TerminalLine | None = None
-    if progress and _in_notebook():
-        line = _NotebookLine()
+    if progress and shell is not None:
+        line = _NotebookLine(shell)
     elif progress and sys.stderr is not None and sys.stderr.isatty():
         line = _TerminalLine()
     if line is None:
         yield lambda _text, _share: None
         return
+    ended = "No profile was captured."
     try:
         yield line.tell
-    except BaseException as error:
-        line.end(f"No capture: {type(error).__name__}.")
-        raise
-    line.end("")
+        ended = f"Captured from {where}."
+    finally:
+        line.end(ended)
 
 
 class _NotebookLine:
-    """One output that changes, at most a few times a second: each change is a message to the browser."""
+    """One output that changes, a few times a second at most: each change is a message to the browser."""
 
-    def __init__(self) -> None:
-        self._handle: Any = None
-        self._shown, self._changed = "", 0.0
-        self._done = ""
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._line = Line(shell)
+        self._shown, self._changed_s = "", 0.0
 
     def tell(self, text: str, share: float | None) -> None:
         now = time.perf_counter()
-        if text == self._shown or (share not in (None, 1.0) and now - self._changed < 0.25):
-            return
-        if share is not None:
-            self._done = text.split(":")[0].replace("Recording", "Recorded") if share < 1 else self._done
-        self._show(text)
-        self._changed = now
+        if text != self._shown and (share in (None, 1.0) or now - self._changed_s > 0.2):
+            self._line.say(text)
+            self._shown, self._changed_s = text, now
 
     def end(self, text: str) -> None:
-        self._show(text or f"{self._done}.")
-
-    def _show(self, text: str) -> None:
-        from IPython.display import display
-
-        self._shown = text
-        bundle = {"text/plain": text}
-        if self._handle is None:
-            self._handle = display(bundle, raw=True, display_id=True)
-        else:
-            self._handle.update(bundle, raw=True)
+        self._line.say(text)
 
 
 class _TerminalLine:
@@ -454,7 +445,7 @@ class _TerminalLine:
         sys.stderr.flush()
 
 
-def _in_notebook() -> bool:
+def _notebook_shell() -> InteractiveShell | None:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None
+    return shell if getattr(shell, "kernel", None) is not None else None

@@ -123,7 +123,7 @@ def test_several_workers_record_at_the_same_time_and_are_told_apart(serve):
     assert [host.trace.host for host in report.hosts] == [f"localhost:{one.port}", f"localhost:{two.port}"]
     assert report.title == "pair"
     assert len(report.steps) == 6
-    many = ",".join([one.address, two.address])
+    many = f"{one.address},{two.address}"
     assert len(tfprof.capture(many, duration=0.01).hosts) == 2
 
 
@@ -276,7 +276,7 @@ def test_something_else_listens(listener, serve):
 
 def test_something_that_never_answers(listener, monkeypatch):
     monkeypatch.setattr(sampling, "CONNECT_S", 0.3)
-    with pytest.raises(CaptureError, match="No answer from|failed or broke off"):
+    with pytest.raises(CaptureError, match=r"No answer from|failed or broke off"):
         tfprof.capture(f"grpc://localhost:{listener(b'')}")
 
 
