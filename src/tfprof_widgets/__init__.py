@@ -13,6 +13,7 @@ Everything is imported on first use, and TensorFlow only to capture, so that imp
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -85,8 +86,12 @@ def __dir__() -> list[str]:
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register ``%tfprofile`` and ``%%tfprofile``; called by ``%load_ext tfprof_widgets``."""
     from .magic import install
+    from .recovery import hint
 
     install(shell)
+    left = hint()
+    if left:
+        sys.stdout.write(f"{left}\n")
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

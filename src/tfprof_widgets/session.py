@@ -49,10 +49,15 @@ _OLD_TENSORFLOW = """\
 TensorFlow {version} has no tf.profiler.experimental; version 2.2 or later is needed.
 Nothing was run."""
 
-_BUSY = """\
+_NOT_RUN = "\nNothing was run."
+
+_BUSY = (
+    """\
 Another profiler session is running in this process, and Python cannot stop it: most likely
-somebody is sampling this program through its profiler server. Try again when that has ended.
-Nothing was run."""
+somebody is sampling this program through its profiler server. Try again when that has ended.\
+"""
+    + _NOT_RUN
+)
 
 _NESTED = "A capture of this code was already running ({name}); profile() inside it captures nothing of its own."
 
@@ -79,16 +84,18 @@ _NOT_WRITTEN = (
     "space in {where}, or choose another place: a log directory (--logdir), or the variable TMPDIR before Python starts."
 )
 
+_NOTHING = "Nothing was recorded: "
+
 _ENDED_IN_DELAY = (
     "Nothing was recorded: the code ended after {seconds:.1f} s, before the delay of {delay:g} s was over."
 )
 
 _ENDED_BEFORE_STEP = (
-    "Nothing was recorded: recording was to begin with step {first} (counted from 0), and the code ended after {count}. "
+    _NOTHING + "recording was to begin with step {first} (counted from 0), and the code ended after {count}. "
     "Counted are the batches of Keras, and the tfprof.step() marks of a loop of your own."
 )
 
-_NEVER_BEGAN = "Nothing was recorded: the profiler could not be started when its time came. {error}"
+_NEVER_BEGAN = _NOTHING + "the profiler could not be started when its time came. {error}"
 
 _CUT_BY_TIME = (
     "The recording was ended after {limit:g} s, the limit for one; the code went on without it. To record another part, give --delay, "
@@ -400,12 +407,8 @@ class Session:
         try:
             self.stop()
             if not self._paths:
-                reason = " ".join(self.notes)
-                raise CaptureError(
-                    reason
-                    if reason.startswith("Nothing was recorded")
-                    else f"TensorFlow wrote no profile. {reason}".rstrip()
-                )
+                nothing = [note for note in self.notes if note.startswith(_NOTHING)]
+                raise CaptureError(*nothing[:1] or [f"TensorFlow wrote no profile. {' '.join(self.notes)}".rstrip()])
             info = self.info
             report = load_run(self._paths, capture=info)
             ignored = _ignored_options(self.options, [host.trace.space for host in report.hosts])
@@ -452,9 +455,8 @@ class Session:
         except BaseException as error:
             self._drop_profiler()
             self._state = "done"
-            self.notes.append(
-                _NEVER_BEGAN.format(error=error if isinstance(error, CaptureError) else describe_error(error))
-            )
+            why = str(error).removesuffix(_NOT_RUN) if isinstance(error, CaptureError) else describe_error(error)
+            self.notes.append(_NEVER_BEGAN.format(error=" ".join(why.split())))
             if not isinstance(error, Exception):
                 raise
 

@@ -2,100 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import tempfile
+import threading
 import types
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 import tfprof_widgets as tfprof
-from generate import Space, cpu_fit_capture
+from generate import Space
+from profiler_stand_in import PROFILE
 from tfprof_widgets import session
 from tfprof_widgets.session import CaptureError, Options, Session, TensorFlowMissingError, describe_error
-
-PROFILE = cpu_fit_capture(epochs=1, batches=3).bytes()
-
-
-class AlreadyExistsError(Exception):
-    pass
-
-
-class UnavailableError(Exception):
-    pass
-
-
-@dataclass
-class Profiler:
-    """What tf.profiler.experimental does, where it matters here."""
-
-    logdir: str | None = None  # of the session, if there is one
-    busy: bool = False  # somebody samples this process through the profiler server
-    content: bytes = PROFILE
-    failure: BaseException | None = None  # raised by the next stop
-    gpus: tuple[str, ...] = ()
-    synchronised: int = 0
-    unsynchronisable: Exception | None = None
-    options: list = field(default_factory=list)
-
-    @staticmethod
-    def ProfilerOptions(**levels):
-        return levels
-
-    def sync_devices(self):
-        assert self.logdir is not None, "too late"
-        if self.unsynchronisable:
-            raise self.unsynchronisable
-        self.synchronised += 1
-
-    def start(self, logdir, options=None):
-        if self.logdir is not None:
-            raise AlreadyExistsError("Another profiler is running.")
-        # TensorFlow keeps a session that it refused to start.
-        self.logdir = logdir
-        if self.busy:
-            raise AlreadyExistsError("Another profiler is running.")
-        self.options.append(options)
-
-    def stop(self, save=True):
-        if self.logdir is None:
-            raise UnavailableError("No profiler is running.")
-        failure, self.failure = self.failure, None
-        if isinstance(failure, KeyboardInterrupt):
-            raise failure  # the session stays
-        logdir, self.logdir = self.logdir, None
-        if failure is not None:
-            raise failure
-        if save and not self.busy:
-            run = Path(logdir) / "plugins" / "profile" / "2026_01_01_00_00_00"
-            run.mkdir(parents=True, exist_ok=True)
-            (run / "host.xplane.pb").write_bytes(self.content)
-
-
-@pytest.fixture
-def profiler(monkeypatch):
-    profiler = Profiler()
-    tensorflow = types.SimpleNamespace(
-        __version__="2.99.0",
-        profiler=types.SimpleNamespace(experimental=profiler),
-        config=types.SimpleNamespace(list_physical_devices=lambda kind: list(profiler.gpus)),
-        test=types.SimpleNamespace(experimental=types.SimpleNamespace(sync_devices=profiler.sync_devices)),
-        errors=types.SimpleNamespace(AlreadyExistsError=AlreadyExistsError, UnavailableError=UnavailableError),
-    )
-    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
-    return profiler
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path, monkeypatch):
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    yield
-    assert session.active() is None
-    assert not list(temporary.iterdir())
 
 
 def test_a_capture_becomes_a_report(profiler):
@@ -216,6 +136,80 @@ def test_an_interrupt_while_starting_leaves_no_session(profiler, monkeypatch):
     with pytest.raises(KeyboardInterrupt), tfprof.profile():
         pytest.fail("the block must not run")
     assert profiler.logdir is None
+
+
+def test_gpus_are_synchronised_before_the_stop(profiler):
+    with tfprof.profile() as p:
+        pass
+    assert profiler.synchronised == 0, "there is none: nothing to wait for"
+    profiler.gpus = ("/physical_device:GPU:0",)
+    with tfprof.profile() as p:
+        pass
+    assert profiler.synchronised == 1
+    assert p.report.notes == []
+
+
+def test_gpus_that_cannot_be_synchronised_are_said(profiler):
+    profiler.gpus = ("/physical_device:GPU:0",)
+    profiler.unsynchronisable = RuntimeError("sync_devices() must only be called in Eager mode")
+    with tfprof.profile() as p:
+        pass
+    (note,) = p.report.notes
+    assert "could not be synchronised" in note
+    assert "Eager mode" in note
+
+
+def test_ending_soon_does_not_wait_and_stop_does(profiler, monkeypatch):
+    stop, go_on = profiler.stop, threading.Event()
+
+    def slow_stop(save=True):
+        assert go_on.wait(10)
+        stop(save)
+
+    monkeypatch.setattr(profiler, "stop", slow_stop)
+    session = Session("slow to stop")
+    session.start()
+    session.end_soon()
+    assert session.running
+    go_on.set()
+    session.stop()
+    assert not session.running
+    assert len(session.load().steps) == 3
+
+
+def test_the_profiler_can_be_warmed_up_first(profiler):
+    with tfprof.profile(warmup_profiler=True) as p:
+        pass
+    assert len(profiler.options) == 2, "once for the warm-up"
+    assert len(p.report.steps) == 3
+
+
+def test_a_full_disk_leaves_no_half_profile_and_says_what_helps(profiler, monkeypatch):
+    def stop(save=True):
+        run = Path(profiler.logdir) / "plugins" / "profile" / "2026_01_01_00_00_00"
+        run.mkdir(parents=True)
+        (run / "host.xplane.pb").write_bytes(PROFILE[:10])
+        profiler.logdir = None
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(profiler, "stop", stop)
+    with tfprof.profile() as p:
+        pass
+    with pytest.raises(CaptureError, match=r"no space left.*TMPDIR"):
+        p.report  # noqa: B018
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_a_fork_leaves_the_capture_to_its_parent(profiler):
+    with tfprof.profile() as p:
+        child = os.fork()
+        if child == 0:
+            status = int(session.active() is not None)
+            p._session.discard()  # what the end of a child does
+            os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+    assert len(p.report.steps) == 3
 
 
 def test_runs_of_one_second_are_all_kept(profiler, tmp_path):

@@ -90,6 +90,7 @@ _BATCH_FUNCTIONS: dict[str, str | None] = {
     "predict_function": "predict",
     "one_step_on_data_distributed": "predict",
     "multi_step_on_data": "predict",
+    "one_step_on_data": None,
     "one_step_on_iterator": None,
     "multi_step_on_iterator": None,
 }
