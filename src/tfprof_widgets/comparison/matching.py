@@ -35,10 +35,13 @@ class Rule(NamedTuple):
         How rows were matched by it, for the table's reader.
     key : callable
         Row (a mapping of the table's columns) → key; None for rows that it does not match.
+    by_place : bool
+        Whether rows of one key follow one another by their places in the run; else by their names, as people count.
     """
 
     says: str
     key: Callable[[dict[str, Any]], Hashable]
+    by_place: bool = False
 
 
 class Side(NamedTuple):
@@ -75,15 +78,15 @@ def match(before: Side, after: Side, rules: Sequence[Rule]) -> list[Match]:
     before, after : Side
         The runs.
     rules : sequence of Rule
-        The strictest first. Rows of one key are matched in the order of their places; where there are more on one side, so
-        that the weights of the counterparts differ least.
+        The strictest first. Rows of one key are matched in their order; where there are more on one side, so that the weights of
+        the counterparts differ least.
     """
     left, right = dict.fromkeys(range(len(before.rows))), dict.fromkeys(range(len(after.rows)))
     matches = []
     for rule in rules:
         ours, theirs = _groups(before, left, rule), _groups(after, right, rule)
         for key, mine in ours.items():
-            for i, j in _in_order(before, after, mine, theirs.get(key, [])):
+            for i, j in _in_order(before, after, mine, theirs.get(key, []), rule):
                 matches.append(Match(i, j, rule.says))
                 del left[i], right[j]
         if not left or not right:
@@ -100,10 +103,10 @@ def _groups(side: Side, rows: Iterable[int], rule: Rule) -> dict[Hashable, list[
     return groups
 
 
-def _in_order(before: Side, after: Side, mine: list[int], theirs: list[int]) -> list[tuple[int, int]]:
+def _in_order(before: Side, after: Side, mine: list[int], theirs: list[int], rule: Rule) -> list[tuple[int, int]]:
     if len(mine) == 1 and len(theirs) == 1:
         return [(mine[0], theirs[0])]
-    mine, theirs = _sorted(before, mine), _sorted(after, theirs)
+    mine, theirs = _sorted(before, mine, rule), _sorted(after, theirs, rule)
     if len(mine) == len(theirs) or max(len(mine), len(theirs)) > _MOST_WEIGHED:
         return list(zip(mine, theirs, strict=False))
     if len(mine) < len(theirs):
@@ -113,8 +116,12 @@ def _in_order(before: Side, after: Side, mine: list[int], theirs: list[int]) -> 
     return [(mine[k], j) for j, k in zip(theirs, kept, strict=True)]
 
 
-def _sorted(side: Side, rows: list[int]) -> list[int]:
-    return sorted(rows, key=lambda i: (side.place[i], natural_order(str(side.rows[i].get("name", "")))))
+def _sorted(side: Side, rows: list[int], rule: Rule) -> list[int]:
+    # Ops that run side by side change places from run to run; the numbers in their names don't.
+    def name(i: int) -> tuple[Any, ...]:
+        return natural_order(str(side.rows[i].get("name", "")))
+
+    return sorted(rows, key=lambda i: (side.place[i], name(i)) if rule.by_place else (name(i), side.place[i]))
 
 
 def _aligned(few: NDArray[np.float64], many: NDArray[np.float64]) -> list[int]:
@@ -141,6 +148,13 @@ def _aligned(few: NDArray[np.float64], many: NDArray[np.float64]) -> list[int]:
 def bare_name(name: str) -> str:
     """Return an op's name without what changes from one program to the next: numbers of layers, calls around it, case."""
     return _NUMBERED.sub("", _CALLS.sub("", name)).lower()
+
+
+@cache
+def bare_layer(name: str) -> tuple[str, str]:
+    """Return the bare name of an op's layer, and the op in it with its number: ``MatMul_1`` of a layer is never its ``MatMul``."""
+    layer, _, op = _CALLS.sub("", name).rpartition("/")
+    return bare_name(layer), op.lower()
 
 
 def last_part(name: str) -> str:

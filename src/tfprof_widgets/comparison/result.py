@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import uuid
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from ..report import Report, load
+from ..report import Report, load, tab_or_error
 from . import sentence, tables
 from .statistics import MEDIAN_LEVEL_PCT, RATIO_LEVEL_PCT, Change, compare_times
 from .steady import Circumstances, Run, circumstances, kinds_of, run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from ..display.payload import Payload
+    from ..display.static_summary import Block
+    from ..display.widget import ReportWidget
+    from ..views.spec import Tab
 
 # What `Comparison.to_csv` writes: each the name of a property.
 _TABLES = ("steps", "ops", "kernels", "input_ops", "memory", "overview", "runs")
@@ -260,6 +266,117 @@ class Comparison:
         for name, report in zip(self.names, self.reports, strict=True):
             notes += [f"{name}: {note}" for note in report.notes]
         return notes
+
+    # ---- how it is shown -----------------------------------------------------------------------------------
+
+    @cached_property
+    def payload(self) -> Payload:
+        """The comparison's tabs and their data, as every display of it uses them."""
+        from .. import __version__
+        from ..display.payload import Payload
+
+        head = {"title": self.title, "facts": self._head_facts, "answer": self.answer}
+        payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
+        for tab_id, (title, make) in self._tools(payload).items():
+            payload.tabs.append(tab_or_error(tab_id, title, make))
+        return payload
+
+    @property
+    def answer(self) -> dict[str, Any]:
+        """The head's answer: the sentence."""
+        return {"text": self.statement, "detail": "", "action": [], "links": []}
+
+    @cached_property
+    def _head_facts(self) -> list[dict[str, Any]]:
+        rows = []
+        for label, run, where in zip(("Before", "After"), self.sides, self.circumstances, strict=True):
+            steps = f"{run.steps:,} {run.kind} step{'' if run.steps == 1 else 's'}, " if run.steps else ""
+            rows.append({"label": label, "value": f"{steps}{where.devices}"})
+        return rows
+
+    def _tools(self, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
+        from ..views import comparison as views
+        from ..views.comparison_memory import memory_tab
+
+        runs = self.runs if len(self.reports) > 2 else None
+        times = self.sides[0].ms, self.sides[1].ms
+        names = self.names[0], self.names[-1]
+        steps = self._n_steps
+        tools: dict[str, tuple[str, Callable[[], Tab]]] = {
+            "steps": (
+                "Steps",
+                lambda: views.steps_tab(payload, self.steps, self.overview, times, names, runs, self.cautions),
+            ),
+            "ops": ("Ops", lambda: views.ops_tab(payload, self.ops, steps)),
+            "input": ("Input pipeline", lambda: views.input_tab(payload, self.input_ops, steps)),
+        }
+        if len(self.kernels):
+            tools["kernels"] = ("GPU kernels", lambda: views.kernels_tab(payload, self.kernels, steps))
+        tools["memory"] = (
+            "Memory",
+            lambda: memory_tab(payload, self.memory, (self.before.memory, self.after.memory), self._starts_ms),
+        )
+        return tools
+
+    @cached_property
+    def _starts_ms(self) -> tuple[float, float]:
+        """When the first step of each run began; 0 unless both have some."""
+        starts = [report.steps["start_ms"].min() for report in (self.before, self.after)]
+        return (float(starts[0]), float(starts[1])) if all(start == start for start in starts) else (0.0, 0.0)
+
+    @cached_property
+    def _summary(self) -> Sequence[Block]:
+        from ..views.comparison_summary import summary_blocks
+
+        return summary_blocks(self.statement, self.steps, self.ops, self._n_steps, self.notes)
+
+    @property
+    def _static_html(self) -> str:
+        from ..display.static_summary import to_html
+
+        return to_html(self.title, self._summary)
+
+    @cached_property
+    def html(self) -> str:
+        """The ``text/html`` of the comparison: self-contained, static summary and interactive view."""
+        from ..display.html import report_html
+
+        return report_html(self.payload, self._static_html)
+
+    @cached_property
+    def text(self) -> str:
+        """The comparison's summary in words."""
+        from ..display.static_summary import to_text
+
+        return to_text(self.title, self._summary)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": self.text, "text/html": self.html}
+
+    def widget(self) -> ReportWidget:
+        """Return the comparison as an anywidget, for ipywidgets layouts, Voilà, Colab, VS Code and marimo."""
+        from ..display.widget import ReportWidget
+
+        return ReportWidget(self.payload)
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Write the comparison as one HTML file that opens from disk with no network; return the file written."""
+        from ..display.html import report_page
+
+        target = Path(path)
+        target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
+        return target
+
+    def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Write each table as a CSV file into a directory, which is made if need be; return the files written."""
+        target = Path(directory)
+        target.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name in _TABLES:
+            file = target / f"{name}.csv"
+            getattr(self, name).to_csv(file, index=False)
+            written.append(file)
+        return written
 
 
 _HOW_TO_MARK = (

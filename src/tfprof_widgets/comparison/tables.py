@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.steps import CATEGORIES, CATEGORY_COLUMNS
-from .matching import Rule, Side, bare_name, last_part, match
+from .matching import Rule, Side, bare_layer, bare_name, last_part, match
 from .statistics import typical_split
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ def ops_table(before: Report, after: Report, steps: tuple[int, int]) -> pd.DataF
         Rule(BY_NAME, lambda op: (op["host_or_device"], op["type"], op["name"], op["execution_mode"])),
         Rule(BY_NAME, lambda op: (op["host_or_device"], op["type"], op["name"])),
         Rule(OTHER_TYPE, lambda op: (op["host_or_device"], op["name"])),
+        Rule(RENAMED, lambda op: (op["host_or_device"], op["type"], *bare_layer(op["name"]))),
         Rule(RENAMED, lambda op: (op["host_or_device"], op["type"], bare_name(op["name"]))),
         Rule(RENAMED, lambda op: (op["host_or_device"], op["type"], last_part(op["name"]), op["per_step"])),
-        Rule(BY_PLACE, lambda op: (op["host_or_device"], op["type"], op["per_step"])),
+        Rule(BY_PLACE, lambda op: (op["host_or_device"], op["type"], op["per_step"]), by_place=True),
     ]
     return _joined(
         *sides, rules, texts=("host_or_device", "type", "name"), may_differ=("type", "name"), value="self_time_us", unit="us", steps=steps
@@ -156,9 +157,10 @@ def kernels_table(before: Report, after: Report, steps: tuple[int, int]) -> pd.D
     sides = _kernel_side(before), _kernel_side(after)
     rules = [
         Rule(BY_NAME, lambda k: (k["kernel_name"], k["op_name"])),
+        Rule(RENAMED, lambda k: (k["kernel_name"], *bare_layer(k["op_name"]))),
         Rule(RENAMED, lambda k: (k["kernel_name"], bare_name(k["op_name"]))),
         Rule("another kernel", lambda k: k["op_name"] or None),
-        Rule("another kernel", lambda k: bare_name(k["op_name"]) or None),
+        Rule("another kernel", lambda k: bare_layer(k["op_name"]) if k["op_name"] else None),
     ]
     names = ("kernel_name", "op_name")
     return _joined(*sides, rules, texts=names, may_differ=names, value="total_time_us", unit="us", steps=steps)

@@ -130,7 +130,7 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
                 float(op["self_time_pct"]),
                 float(op["cumulative_pct"]),
                 str(op["category"]),
-                _shortened(str(op["name"])),
+                shortened(str(op["name"])),
                 float(op["self_time_us"]),
                 int(op["occurrences"]),
             ]
@@ -142,7 +142,7 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
     )
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
     if len(name) <= _LONGEST_NAME:
         return name
     half = (_LONGEST_NAME - 1) // 2
