@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .comparison.kept_runs import history
     from .comparison.result import Comparison, compare
     from .recovery import Recovered, recover
     from .report import Report, load, runs
@@ -40,6 +41,7 @@ __all__ = [
     "XSpaceError",
     "capture",
     "compare",
+    "history",
     "load",
     "profile",
     "recover",
@@ -54,6 +56,7 @@ _MODULE_OF = {
     "Profile": "session",
     "TensorFlowMissingError": "session",
     "compare": "comparison.result",
+    "history": "comparison.kept_runs",
     "profile": "session",
     "Recovered": "recovery",
     "recover": "recovery",

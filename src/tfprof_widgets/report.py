@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
+    from .comparison.result import ComparedPart
     from .display.payload import Payload
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
@@ -104,6 +105,7 @@ class Report:
         self._link: LinkWidget | None = None
         # By host, by name.
         self._own_tracks: list[dict[str, pd.DataFrame]] = [{} for _ in self.hosts]
+        self._compared: ComparedPart | None = None
         # What the last linked display told: see `analysis.selection`.
         self._selected: Any = None
 
@@ -309,6 +311,8 @@ class Report:
             rows.append({"label": "Hosts", "value": f"{len(self.hosts)}"})
         rows += [{"label": name, "value": version} for name, version in self._versions.items() if name == "TensorFlow"]
         rows.append({"label": "Events", "value": f"{sum(host.trace.space.n_events for host in self.hosts):,}"})
+        if self._compared is not None:
+            rows.append(self._compared.fact)
         return rows
 
     # ---- how it is shown -----------------------------------------------------------------------------------
@@ -328,7 +332,18 @@ class Report:
         payload = Payload(id=self.id, version=__version__, head=head, notes=self.notes)
         for tab_id, (title, make) in self._tools(payload).items():
             payload.tabs.append(tab_or_error(tab_id, title, make))
+        if self._compared is not None:
+            payload.tabs.append(self._compared.tab)
+            payload.tables |= self._compared.tables
+            if "answer" in head:
+                head["answer"]["links"] = [self._compared.link, *head["answer"]["links"]]
         return payload
+
+    def show_compared(self, part: ComparedPart) -> None:
+        """Show how this run compares with another in the displays made from now on; see `comparison.result.Comparison.part`."""
+        self._compared = part
+        for made in ("_head_facts", "_summary", "payload", "html", "text"):
+            self.__dict__.pop(made, None)
 
     def _tools(self, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
         """Return the title of each tool and what makes its tab, which leaves its tables in the payload."""

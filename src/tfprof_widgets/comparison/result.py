@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,6 +72,16 @@ def _told_apart(titles: list[str]) -> list[str]:
     if len(titles) == 2:
         return [f"{titles[0]} (before)", f"{titles[1]} (after)"]
     return [f"{title} ({number})" for number, title in enumerate(titles, start=1)]
+
+
+@dataclass(frozen=True)
+class ComparedPart:
+    """What a report shows of how its run compares with another: a fact of its head, a link there, and a tab with its tables."""
+
+    fact: dict[str, Any]
+    link: dict[str, str]
+    tab: Tab
+    tables: dict[str, bytes]
 
 
 class Comparison:
@@ -317,6 +328,31 @@ class Comparison:
             lambda: memory_tab(payload, self.memory, (self.before.memory, self.after.memory), self._starts_ms),
         )
         return tools
+
+    def part(self, against: str) -> ComparedPart:
+        """Return the comparison as a part of the report of the run after: a fact of its head and a tab, which hold no report.
+
+        Parameters
+        ----------
+        against : str
+            What to call the run before: ``In [4]``.
+        """
+        from ..display.payload import Payload
+        from ..views import spec
+
+        payload = Payload(id=self.id)
+        cases: dict[str, tuple[str, list[Any]]] = {}
+        for tab_id, (title, make) in self._tools(payload).items():
+            if tab_id != "trace":  # both timelines would double the notebook
+                cases[tab_id] = (title, tab_or_error(tab_id, title, make)["items"])
+        said = [spec.text(self.statement, "info"), spec.text(" ".join(self.notes))]
+        tab = spec.tab("compared", "Comparison", [*said, spec.switch("compared_part", "Compare", cases)])
+        return ComparedPart(
+            fact={"label": f"Against {against}", "value": self._words.short},
+            link=spec.link(f"See the comparison with {against}", "tool:compared"),
+            tab=tab,
+            tables=payload.tables,
+        )
 
     @cached_property
     def _starts_ms(self) -> tuple[float, float]:
