@@ -29,9 +29,11 @@ from .analysis.op_stats import op_stats
 from .analysis.overview import Overview, captured_ms, device_planes, device_type, overview
 from .analysis.own_tracks import checked_track, with_own_tracks
 from .analysis.pod import Pod, pod
-from .analysis.selection import selected_rows
+from .analysis.recorded import recorded_rows
+from .analysis.selection import selected_own, selected_rows
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
+from .diagnosis import report_notes
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run
 
@@ -101,6 +103,7 @@ class Report:
         self.id = uuid.uuid4().hex[:12]
         self.capture = capture
         self.hosts = [HostProfile(Trace(space, name)) for space, name in zip(spaces, hosts(spaces), strict=True)]
+        self.is_anonymized = False
         self._notes = list(notes)
         self._link: LinkWidget | None = None
         # By host, by name.
@@ -128,6 +131,33 @@ class Report:
                 one.hosts[0].trace.host = name  # which of several hosts of one name, or of none, only this report knows
                 return one
         raise KeyError(f"no host {name!r} in this report; it has {', '.join(repr(h.trace.host) for h in self.hosts)}")
+
+    def anonymized(self) -> Report:
+        """Return this report with stand-ins (``host-1``, ``user-1``, ``path-1.py``) for host names, user names, paths and addresses.
+
+        They are replaced in the profile's own texts, so everything made of the result has them: displays, tables, exports. The
+        source of the profiled cell is left out. What is replaced is found in the texts, so look through the result before it
+        goes to strangers: names of ops, functions and files without a directory stay.
+        """
+        from .anonymize import Anonymizer
+
+        spaces = [host.trace.space for host in self.hosts]
+        about = [] if self.capture is None else [self.capture.name, *self.capture.notes, self.capture.error or ""]
+        stand_in = Anonymizer(spaces, [*about, *self._notes])
+        capture = None if self.capture is None else stand_in.capture(self.capture)
+        report = Report([stand_in.space(space) for space in spaces], capture=capture)
+        for new, old in zip(report.hosts, self.hosts, strict=True):
+            new.trace.host = stand_in(old.trace.host)
+        report._own_tracks = [
+            {
+                stand_in(name): frame.assign(name=[stand_in(str(each)) for each in frame["name"]])
+                for name, frame in own.items()
+            }
+            for own in self._own_tracks
+        ]
+        report._notes = [*map(stand_in, self._notes), stand_in.statement()]
+        report.is_anonymized = True
+        return report
 
     # ---- what it says --------------------------------------------------------------------------------------
 
@@ -173,7 +203,7 @@ class Report:
     def overview(self) -> Overview:
         """Average step time and its breakdown, top ops, environment."""
         return overview(
-            [host.trace for host in self.hosts], [host.steps for host in self.hosts], self.ops, self._versions
+            [host.trace for host in self.hosts], [host.steps for host in self.hosts], self.ops, self._environment
         )
 
     @cached_property
@@ -234,16 +264,23 @@ class Report:
     def selection(self) -> pd.DataFrame:
         """Rows of `events` that are selected in the linked display: the last event clicked, or all in the last box.
 
-        A step stands for what began in its time. Empty while nothing is selected, and where no display is linked to Python.
+        A step stands for what began in its time. Events of your own tracks (`add_track`) follow below, with the track as their ``line``.
+        Empty while nothing is selected, and where no display is linked to Python.
         """
         selected = self._selected
         rows = np.empty(0, np.int64)
+        own = None
         before = 0
         for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
             if isinstance(selected, dict) and selected.get("timeline") == f"timeline_{index}_events":
                 rows = before + selected_rows(selected, data, host.trace)
+                own = selected_own(selected, data)
+                own.index += len(self.events)
+                if len(self.hosts) > 1:
+                    own.insert(0, "host", host.trace.host)
             before += host.trace.space.n_events
-        return self.events.iloc[rows]
+        found = self.events.iloc[rows]
+        return found if own is None or own.empty else pd.concat([found, own])
 
     def _follow(self, widget: W) -> W:
         """Remember what is selected in a widget."""
@@ -276,14 +313,18 @@ class Report:
         for host in self.hosts:
             space = host.trace.space
             prefix = f"{host.trace.host}: " if len(self.hosts) > 1 else ""
-            notes += [f"{prefix}The profiler reported an error: {error}" for error in space.errors]
-            notes += [f"{prefix}The profiler warned: {warning}" for warning in space.warnings]
             notes += [prefix + note for note in space.notes]
+        notes += report_notes(self)
         return list(dict.fromkeys(notes))
 
     @property
     def _has_gpu(self) -> bool:
         return any(device_planes(host.trace) for host in self.hosts)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        asked = None if self.capture is None else self.capture.options
+        return {**recorded_rows([host.trace for host in self.hosts], asked), **self._versions}
 
     @property
     def _versions(self) -> dict[str, str]:
@@ -304,7 +345,11 @@ class Report:
             counted = "unknown"
         rows = [
             {"label": "Steps", "value": counted},
-            {"label": "Captured", "value": _duration(max(captured_ms(host.trace) for host in self.hosts))},
+            {
+                "label": "Captured",
+                "value": _duration(max(captured_ms(host.trace) for host in self.hosts)),
+                "hint": "From the profiler's start to its stop; where the file doesn't tell, from the first event to the last",
+            },
             {"label": "Device", "value": device_type([host.trace for host in self.hosts])},
         ]
         if len(self.hosts) > 1:
@@ -587,8 +632,15 @@ class Report:
         shown = None if range_ms is None else [float(ms) for ms in range_ms]
         return self._follow(ReportWidget(payload, range_ms=shown, highlight=highlight))
 
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
+    def to_html(self, path: str | os.PathLike[str], *, anonymize: bool = False) -> Path:
         """Write the report as one HTML file that opens from disk with no network.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        anonymize : bool
+            Whether to put stand-ins for host names, paths and user names; see `anonymized`.
 
         Returns
         -------
@@ -598,7 +650,8 @@ class Report:
         from .display.html import report_page
 
         target = Path(path)
-        target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
+        shown = self.anonymized() if anonymize and not self.is_anonymized else self
+        target.write_text(report_page(shown.payload, shown._static_html, shown.title), encoding="utf-8")
         return target
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -616,7 +669,12 @@ class Report:
         ------
         XSpaceError
             If the profile was opened from a file that is there no more, or has changed.
+        ValueError
+            If the report is anonymized: the profile is not.
         """
+        if self.is_anonymized:
+            msg = "What is saved is the profile itself, with all its names. Share an anonymized report with to_html()."
+            raise ValueError(msg)
         from . import __version__
         from .export import saved
 

@@ -115,10 +115,10 @@ class _Host:
         lane = np.zeros(len(self.whole), np.int64)
         crossing = self.whole.events_of(~self.whole.line_is_nested)
         if len(crossing):
-            line, start, duration = (
-                x[crossing] for x in (self.whole.line, self.whole.start_ps, self.whole.duration_ps)
-            )
-            lane[crossing] = pack_lanes(line.astype(np.int64), start, duration, np.zeros(len(crossing), np.int32))
+            line = self.whole.line[crossing].astype(np.int64)
+            start_ps: NDArray[np.int64] = self.whole.start_ps[crossing]
+            duration_ps: NDArray[np.int64] = self.whole.duration_ps[crossing]
+            lane[crossing] = pack_lanes(line, start_ps, duration_ps, np.zeros(len(crossing), np.int32))
         # A thread for each lane of each line with events: from 0, by line.
         lanes = np.ones(len(space.line_plane), np.int64)
         np.maximum.at(lanes, self.whole.line[crossing], lane[crossing] + 1)

@@ -7,6 +7,7 @@ one, ``id`` is signed or unsigned by its size), so callers say what they want:
 
 from __future__ import annotations
 
+import copy
 import gzip
 import itertools
 import zlib
@@ -14,9 +15,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
+
+from .wire import BYTES, COMPRESSED, DOUBLE, REFERENCE, SIGNED, TEXT, UNSET, UNSIGNED, Decoded, decode_stats
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 
@@ -81,10 +86,6 @@ class StatVocabulary:
         return None
 
 
-# How a stat's 64 bits are to be read.
-_UNSET, _DOUBLE, _UNSIGNED, _SIGNED, _TEXT, _BYTES = range(6)
-
-
 class Stats:
     """Stats of N owners (events, or event metadata): S stats.
 
@@ -94,7 +95,7 @@ class Stats:
     Parameters
     ----------
     lists : pyarrow.ListArray (N)
-        The stats of each owner, as decoded.
+        The stats of each owner, each as the bytes of its message.
     offsets : int32 array (N + 1)
         First stat of each owner.
     owner_of_plane : int32 array (P + 1)
@@ -110,13 +111,13 @@ class Stats:
         owner_of_plane: NDArray[np.int32],
         vocabulary: StatVocabulary,
     ) -> None:
-        columns: pa.StructArray = lists.values
+        decoded = decode_stats(lists.values)
         planes = _slices(offsets[owner_of_plane])
         # The distinct texts: the vocabulary's first, as it is what references refer to.
         self._texts: list[bytes | str] = list(vocabulary.code)
         self._code = vocabulary.code
-        self._bits, self._kind = self._values(columns, planes, vocabulary)
-        self._name = _codes(vocabulary, planes, np.asarray(columns.field("metadata_id")))
+        self._values(decoded, planes, vocabulary)
+        self._name = _codes(vocabulary, planes, decoded.id)
         self._owner = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
         # Names of one byte (-1 is then the last one) sort in one pass.
         key = self._name.astype(np.uint8) if len(self._code) < 256 else self._name
@@ -125,23 +126,12 @@ class Stats:
         self._first = np.searchsorted(key[by_name], bounds)
         self._by_name = by_name.astype(np.int32)
 
-    def _values(
-        self, columns: pa.StructArray, planes: list[slice], vocabulary: StatVocabulary
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """Bits and kind of each stat, in the order of the file."""
-        # Most are signed: those first, in one go; what the others get in their place means nothing until they are filled in.
-        signed = columns.field("int64_value")
-        bits = _raw(signed).copy()
-        kind = _valid(signed) * np.int8(_SIGNED)
-        for field, code in (("double_value", _DOUBLE), ("uint64_value", _UNSIGNED)):
-            column = columns.field(field)
-            if column.null_count < len(column):
-                at = np.flatnonzero(_valid(column))
-                kind[at], bits[at] = code, _raw(column)[at]
-        reference = columns.field("ref_value")
-        if reference.null_count < len(reference):
-            at = np.flatnonzero(_valid(reference))
-            ids = _raw(reference)[at]
+    def _values(self, decoded: Decoded, planes: list[slice], vocabulary: StatVocabulary) -> None:
+        """Turn references and texts into numbers of texts, in the columns of bits and kinds."""
+        bits, kind = decoded.bits, decoded.kind
+        at = np.flatnonzero(kind == REFERENCE)
+        if len(at):
+            ids = bits[at]
             word = np.empty(len(at), np.int64)
             bounds = np.searchsorted(at, [0, *(part.stop for part in planes)])
             for plane, part in enumerate(_slices(bounds)):
@@ -149,19 +139,14 @@ class Stats:
                     word[part] = vocabulary.codes(plane, ids[part])
             if (word < 0).any():  # references to nothing, in damaged files
                 word[word < 0] = self._new_text("")
-            kind[at], bits[at] = _TEXT, word
-        for field in ("str_value", "compressed_str", "bytes_value"):
-            column = columns.field(field)
-            if column.null_count == len(column):
-                continue
-            at = np.flatnonzero(_valid(column))
-            encoded = column.drop_null().dictionary_encode()
-            raw = [_inflate(v) if field == "compressed_str" else v for v in encoded.dictionary.to_pylist()]
-            is_bytes = field == "bytes_value"
-            number = [self._new_text(v if is_bytes else v.decode("utf-8", "replace")) for v in raw]
-            kind[at] = _BYTES if is_bytes else _TEXT
-            bits[at] = np.array(number, np.int64)[np.asarray(encoded.indices)]
-        return bits, kind
+            kind[at], bits[at] = TEXT, word
+        for text, where, values in decoded.texts:
+            encoded = values.dictionary_encode()
+            raw = [_inflate(v) if text == COMPRESSED else v for v in encoded.dictionary.to_pylist()]
+            number = [self._new_text(v if text == BYTES else v.decode("utf-8", "replace")) for v in raw]
+            kind[where] = BYTES if text == BYTES else TEXT
+            bits[where] = np.array(number, np.int64)[np.asarray(encoded.indices)]
+        self._bits, self._kind = bits, kind
 
     def _new_text(self, text: str | bytes) -> int:
         if isinstance(text, str) and text in self._code:
@@ -177,6 +162,22 @@ class Stats:
     def names(self) -> list[str]:
         """Names of the stats that occur at least once."""
         return [str(self._texts[code]) for code in np.flatnonzero(np.diff(self._first))]
+
+    @property
+    def texts(self) -> list[str]:
+        """All distinct texts: names of stats, and values; bytes as Latin-1."""
+        return [text if isinstance(text, str) else text.decode("latin-1") for text in self._texts]
+
+    def with_texts(self, change: Callable[[str | bytes], str | bytes]) -> Stats:
+        """Return the same stats with every text (names of stats too) changed; the numbers are the same arrays."""
+        other = copy.copy(self)
+        other.__dict__.pop("names", None)
+        other._texts = [change(text) for text in self._texts]
+        # The names come first; of two that became one, the first stands.
+        other._code = {}
+        for code, name in enumerate(other._texts[: len(self._code)]):
+            other._code.setdefault(str(name), code)
+        return other
 
     def _part(self, name: str) -> NDArray[np.int64]:
         """Indices of the stats of a name, ascending."""
@@ -200,7 +201,7 @@ class Stats:
         """
         part = self._part(name)
         owner, value, kind = self._owner[part].astype(np.int64), self._bits[part], self._kind[part]
-        known = (kind == _SIGNED) | (kind == _UNSIGNED)
+        known = (kind == SIGNED) | (kind == UNSIGNED)
         return (owner, value) if known.all() else (owner[known], value[known])
 
     def floats(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -212,10 +213,10 @@ class Stats:
         """
         part = self._part(name)
         owner, bits, kind = self._owner[part].astype(np.int64), self._bits[part], self._kind[part]
-        value = np.where(kind == _DOUBLE, bits.view(np.float64), bits)
-        unsigned = kind == _UNSIGNED
+        value = np.where(kind == DOUBLE, bits.view(np.float64), bits)
+        unsigned = kind == UNSIGNED
         value[unsigned] = bits[unsigned].view(np.uint64)
-        known = (kind >= _DOUBLE) & (kind <= _SIGNED)
+        known = (kind >= DOUBLE) & (kind <= SIGNED)
         return (owner, value) if known.all() else (owner[known], value[known])
 
     def strings(self, name: str) -> tuple[NDArray[np.int64], NDArray[np.int32], list[str]]:
@@ -231,7 +232,7 @@ class Stats:
         """
         part = self._part(name)
         owner, number, kind = self._owner[part].astype(np.int64), self._bits[part], self._kind[part]
-        known = (kind == _TEXT) | (kind == _BYTES)
+        known = (kind == TEXT) | (kind == BYTES)
         if not known.all():
             owner, number = owner[known], number[known]
         used = np.zeros(len(self._texts), np.bool_)
@@ -253,13 +254,13 @@ class Stats:
 
     def _object(self, index: int) -> Any:
         kind, bits = self._kind[index], self._bits[index]
-        if kind == _DOUBLE:
+        if kind == DOUBLE:
             return float(bits.view(np.float64))
-        if kind == _UNSIGNED:
+        if kind == UNSIGNED:
             return int(bits.view(np.uint64))
-        if kind == _SIGNED:
+        if kind == SIGNED:
             return int(bits)
-        return None if kind == _UNSET else self._texts[int(bits)]
+        return None if kind == UNSET else self._texts[int(bits)]
 
 
 def _slices(bounds: NDArray[np.integer[Any]]) -> list[slice]:
@@ -273,19 +274,6 @@ def _codes(vocabulary: StatVocabulary, planes: list[slice], ids: NDArray[np.int6
         if part.start < part.stop:
             codes[part] = vocabulary.codes(plane, ids[part])
     return codes
-
-
-def _valid(column: pa.Array) -> NDArray[np.bool_]:
-    bitmap = column.buffers()[0]
-    if bitmap is None:
-        return np.ones(len(column), np.bool_)
-    bits = np.unpackbits(np.frombuffer(bitmap, np.uint8), bitorder="little")
-    return bits[column.offset : column.offset + len(column)].view(np.bool_)
-
-
-def _raw(column: pa.Array) -> NDArray[np.int64]:
-    """The 64 bits of each number; those of unset ones mean nothing."""
-    return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column)]
 
 
 def _decoded(text: str | bytes) -> str:
