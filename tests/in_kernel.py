@@ -49,6 +49,12 @@ class Cell:
         return values[0] if values else None
 
     @property
+    def message(self) -> str:
+        """What is shown in the place of a report that could not be made."""
+        bundles = [output.data for output in self.outputs if output.output_type == "display_data"]
+        return "".join(b["text/plain"] for b in bundles if "tfprof-progress" in b.get("text/html", ""))
+
+    @property
     def error(self):
         """The one error output, with its traceback as plain text; None if there is none."""
         errors = [output for output in self.outputs if output.output_type == "error"]
@@ -76,7 +82,7 @@ class Kernel:
 
     def evaluate(self, expression: str):
         """The value of an expression of literals."""
-        cell = self.run(f"print(repr({expression}))")
+        cell = self.run(f"print(repr(({expression})))")
         assert cell.error is None, cell.error
         return ast.literal_eval(cell.stdout)
 
