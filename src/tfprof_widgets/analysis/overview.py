@@ -37,7 +37,7 @@ class Overview:
     ----------
     step_time : DataFrame
         One row a kind of step, training first: ``kind``, ``steps`` (averaged ones), ``left_out``, ``mean_ms``, ``std_ms`` (sample standard
-        deviation; NaN for one step), ``min_ms``, ``max_ms``, ``median_ms``, and the mean of each category
+        deviation; NaN for one step), ``min_ms``, ``max_ms``, ``median_ms``, ``all_mean_ms`` (with those left out), and the mean of each category
         (``compilation_ms`` … ``other_ms``, which sum to ``mean_ms``). With several devices a step takes as long as its slowest
         device's, whose breakdown it gets.
     top_ops : DataFrame
@@ -135,7 +135,7 @@ def overview(
 
 
 def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
-    columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", *CATEGORY_COLUMNS]
+    columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", "all_mean_ms", *CATEGORY_COLUMNS]
     found = [s for s in steps if len(s.table)]
     if not found:
         return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
@@ -161,6 +161,7 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
             "min_ms": total.min(),
             "max_ms": total.max(),
             "median_ms": np.median(total),
+            "all_mean_ms": ms[of_kind, 0].mean(),
         }
         row |= zip(CATEGORY_COLUMNS, used[:, 1:].mean(axis=0), strict=True)
         row["_rank"] = (_KIND_ORDER.index(one) if one in _KIND_ORDER else 0.5, -ms[of_kind, 0].sum())

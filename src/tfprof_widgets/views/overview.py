@@ -230,6 +230,8 @@ def _statistics(average: pd.Series[Any], steps: pd.DataFrame) -> spec.Item:
                 "Left out", f"{left_out:,} ({_why_left_out(steps)})", hint="Steps that say little about the usual ones"
             )
         )
+        with_them = ms(float(average["all_mean_ms"]), like=mean)
+        rows.append(fact("Average with them", with_them, hint="Of all steps, those that are left out included"))
     return spec.facts("Step statistics", rows)
 
 
