@@ -107,6 +107,7 @@ def overview_of(steps: pd.DataFrame, ops: pd.DataFrame, **more) -> Overview:
             "left_out": len(longest) - len(used),
             "mean_ms": ms.mean(),
             "std_ms": ms.std(),
+            "all_mean_ms": longest["duration_ms"].mean(),
         }
         row |= {"min_ms": ms.min(), "max_ms": ms.max(), "median_ms": ms.median()}
         rows.append(row | dict(used[list(CATEGORY_COLUMNS)].mean()))

@@ -231,7 +231,7 @@ def _statistics(average: pd.Series[Any], steps: pd.DataFrame) -> spec.Item:
             )
         )
         with_them = ms(float(average["all_mean_ms"]), like=mean)
-        rows.append(fact("Average with them", with_them, hint="Of all steps, those that are left out included"))
+        rows.append(fact("Average with them", with_them, hint="The left-out ones included"))
     return spec.facts("Step statistics", rows)
 
 
