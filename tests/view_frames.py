@@ -122,7 +122,18 @@ def overview_of(steps: pd.DataFrame, ops: pd.DataFrame, **more) -> Overview:
         self_time_pct=top[f"{side}_self_time_pct"], cumulative_pct=top[f"{side}_self_time_pct"].cumsum()
     )  # fmt: skip
     top = top[["name", "category", "self_time_us", "self_time_pct", "cumulative_pct", "occurrences", "host_or_device"]]
-    columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", "all_mean_ms", *CATEGORY_COLUMNS]
+    columns = [
+        "kind",
+        "steps",
+        "left_out",
+        "mean_ms",
+        "std_ms",
+        "min_ms",
+        "max_ms",
+        "median_ms",
+        "all_mean_ms",
+        *CATEGORY_COLUMNS,
+    ]
     return Overview(
         **{
             "step_time": pd.DataFrame(rows, columns=columns),

@@ -135,7 +135,18 @@ def overview(
 
 
 def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
-    columns = ["kind", "steps", "left_out", "mean_ms", "std_ms", "min_ms", "max_ms", "median_ms", "all_mean_ms", *CATEGORY_COLUMNS]
+    columns = [
+        "kind",
+        "steps",
+        "left_out",
+        "mean_ms",
+        "std_ms",
+        "min_ms",
+        "max_ms",
+        "median_ms",
+        "all_mean_ms",
+        *CATEGORY_COLUMNS,
+    ]
     found = [s for s in steps if len(s.table)]
     if not found:
         return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
