@@ -26,7 +26,7 @@ export function showRow(model: Model, wish: RowWish): void {
 }
 
 /** The row that is wanted in the tab around an element. */
-function wishFor(element: Element, model: Model): RowWish | null {
+export function wishFor(element: Element, model: Model): RowWish | null {
   const wish = model.get(TRAIT) as RowWish | null | undefined;
   const tab = element.closest<HTMLElement>("[data-tab]")?.dataset["tab"];
   return wish && wish.tab === tab ? wish : null;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from generate import Space, gpu_capture
@@ -130,3 +131,40 @@ def test_a_selection_in_the_trace_viewer_counts_too(report: Report) -> None:
     told = {"timeline": "timeline_0_events", "range_ms": [1, 1.9], "track": track_of(report, "Steps"), "row": 1}
     viewer.set_state({"selection": told})
     assert len(report.selection) == 3
+
+
+def test_own_measurements_are_selected_too(report: Report) -> None:
+    report.add_track(
+        pd.DataFrame({"start_us": [1050, 1150, 5000], "duration_us": [100, 20, 1], "name": ["load", "parse", "late"]}),
+        name="Mine",
+    )
+    report.add_track(pd.DataFrame({"start_us": [1080], "duration_us": [1], "name": ["other"]}), name="Other")
+    widget = report.widget()
+    tracks, mine = report.timelines[0].tracks, track_of(report, "Mine")
+    first = int(tracks.loc[mine, "first"])
+    told = {"timeline": "timeline_0_events", "range_ms": [1.15, 1.17], "track": mine, "row": first + 1}
+    widget.set_state({"selection": told})
+    row = report.selection.iloc[0]
+    assert report.selection.columns.to_list() == report.events.columns.to_list()
+    assert (row["plane"], row["line"], row["name"], row["start_us"], row["duration_us"]) == (
+        "Own tracks", "Mine", "parse", 1150, 20,
+    )  # fmt: skip
+    # A box over them and a thread: the file's events first.
+    lanes = [{"track": track_of(report, label), "first": 0, "last": 9} for label in ("Mine", "Other", "tf_Compute")]
+    widget.set_state({"selection": {"timeline": "timeline_0_events", "range_ms": [1.0, 1.2], "lanes": lanes}})
+    assert names(report) == [("early:Relu", 1100), ("load", 1050), ("parse", 1150), ("other", 1080)]
+    assert report.selection.index.is_unique
+    # A step stands for what began in its time, whoever measured it.
+    step = int(tracks.loc[track_of(report, "Steps"), "first"]) + 1
+    widget.set_state(
+        {
+            "selection": {
+                "timeline": "timeline_0_events",
+                "range_ms": [1, 1.9],
+                "track": track_of(report, "Steps"),
+                "row": step,
+            }
+        }
+    )
+    assert {"load", "parse", "other", "train"} <= set(report.selection["name"])
+    assert "late" not in set(report.selection["name"])

@@ -8,6 +8,7 @@ export class FoundRow {
   private wish: RowWish | null = null;
   private found: unknown = null;
   private table: Tabulator | null = null;
+  private replacing = false;
   private stop = () => {};
 
   /** `clear` takes all filters away, for a row that they hide. */
@@ -25,7 +26,8 @@ export class FoundRow {
     this.table = table;
     this.stop = onRowWish(this.grid, ctx, (wish) => {
       this.wish = wish;
-      void this.look();
+      // After all who follow the wish: one of them may give the table other rows.
+      void Promise.resolve().then(() => this.look());
     });
   }
 
@@ -34,10 +36,19 @@ export class FoundRow {
     this.table = null;
   }
 
-  /** Looks for what is still wanted: also when the table is shown again, or has other rows. */
+  /** Around the giving of other rows. */
+  async replace(give: () => Promise<unknown>): Promise<void> {
+    this.replacing = true;
+    this.found = null;
+    await give();
+    this.replacing = false;
+    await this.look();
+  }
+
+  /** Looks for what is still wanted: also when the table is shown again. */
   async look(): Promise<void> {
     const { wish, table } = this;
-    if (wish === null || table === null || this.grid.offsetParent === null) return;
+    if (wish === null || table === null || this.replacing || this.grid.offsetParent === null) return;
     const find = () => table.getRows("active").find((row) => isWanted(row.getData() as Record<string, unknown>, wish));
     if (find() === undefined && table.getData().some((row) => isWanted(row as Record<string, unknown>, wish))) this.clear();
     const row = find();
@@ -49,6 +60,6 @@ export class FoundRow {
     const element = row.getElement();
     element.tabIndex = -1;
     element.focus({ preventScroll: true });
-    element.scrollIntoView({ block: "nearest" });
+    element.scrollIntoView({ block: "center" });
   }
 }

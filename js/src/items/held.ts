@@ -5,7 +5,7 @@ import { h, uniqueId } from "../dom";
 import { unsplit } from "../timeline/data";
 import type { Context, HeldItem, Mounted, Table } from "../types";
 import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
-import { onRowWish } from "../show_row";
+import { onRowWish, wishFor } from "../show_row";
 import { onChartClick } from "./chart_click";
 import { mountItems } from "./index";
 import { mountRows } from "./table";
@@ -23,6 +23,9 @@ export interface History {
   /** Changes in bytes. */
   other: Float64Array;
   stack: Float64Array;
+  whole: Float64Array;
+  /** 0 to 100; NaN if unknown. */
+  fragmentation: Float64Array;
 }
 
 const unzigzag = (values: ArrayLike<number>) => Float64Array.from(values, (value) => (value % 2 === 1 ? -(value + 1) / 2 : value / 2));
@@ -39,7 +42,49 @@ export function decodeHistory(table: Table): History {
     begins[i] = code === 0 ? -1 : code === 1 ? newest : newest - code + 2;
     ends[i] = ended[i]! === 0 ? -1 : newest - ended[i]! + 1;
   }
-  return { gap, begins, ends, other: unzigzag(column("other")), stack: unzigzag(column("stack")) };
+  const [other, stack, whole] = ["other", "stack", "whole"].map((name) => unzigzag(column(name)));
+  const fragmentation = Float64Array.from(column("fragmentation"), (value) => (value === 0 ? NaN : (value - 1) / 10));
+  return { gap, begins, ends, other: other!, stack: stack!, whole: whole!, fragmentation };
+}
+
+/** What is drawn over time, in bytes and percent, of the `count` events from `first` on. */
+export function course(history: History, blocks: Table, first: number, count: number): Record<string, Float64Array> {
+  const bytes = Float64Array.from(blocks.getChild("bytes")!.toArray() as ArrayLike<number | bigint>, Number);
+  const [heap, stack, in_use, free] = Array.from({ length: 4 }, () => new Float64Array(count));
+  let [held, other, reserved, whole] = [0, 0, 0, 0];
+  for (let i = 0; i < count; i++) {
+    const at = first + i;
+    if (history.begins[at]! >= 0) held += bytes[history.begins[at]!]!;
+    if (history.ends[at]! >= 0) held -= bytes[history.ends[at]!]!;
+    other += history.other[at]!;
+    reserved += history.stack[at]!;
+    whole += history.whole[at]!;
+    heap![i] = held + other;
+    stack![i] = reserved;
+    in_use![i] = heap![i]! + reserved;
+    free![i] = whole - in_use![i]!;
+  }
+  return { heap: heap!, stack: stack!, in_use: in_use!, free: free!, fragmentation: history.fragmentation.slice(first, first + count) };
+}
+
+/** Which of the ascending `times` to draw: at most `most`, the first, the last, and of each stretch of time the least and the most of `values`. */
+export function thinned(times: ArrayLike<number>, values: ArrayLike<number>, most: number): number[] {
+  const n = times.length;
+  if (n <= most) return Array.from({ length: n }, (_, i) => i);
+  const buckets = (most - 2) >> 1;
+  const span = times[n - 1]! - times[0]! || 1;
+  const kept = new Set([0, n - 1]);
+  for (let i = 0; i < n; ) {
+    const bucketOf = (row: number) => Math.min(buckets - 1, Math.floor((buckets * (times[row]! - times[0]!)) / span));
+    const bucket = bucketOf(i);
+    let [low, high] = [i, i];
+    for (; i < n && bucketOf(i) === bucket; i++) {
+      if (values[i]! < values[low]!) low = i;
+      if (values[i]! > values[high]!) high = i;
+    }
+    kept.add(low).add(high);
+  }
+  return [...kept].sort((a, b) => a - b);
 }
 
 /** What is held after the event `at` of the `first` and following ones: a row a kind of block, as the peak's table has them. */
@@ -99,13 +144,18 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
   for (let i = 0; i < item.count; i++) times[i] = (tick += history.gap[item.first + i]!) * item.tick_ms;
   const last = item.count - 1;
 
+  const data = course(history, blocks, item.first, item.count);
+  const drawn = thinned(times, data["in_use"]!, item.most_points);
+  const number = (value: number) => value.toLocaleString("en-US");
+  const fewer = drawn.length < item.count ? `${number(drawn.length)} of ${number(item.count)} points drawn: each stretch of time keeps its least and its most, so no peak is lost. ` : "";
+
   const canvas = h("div", { class: "tfprof-canvas tfprof-clickable" });
   const figure = h(
     "figure",
     { class: "tfprof-figure", "aria-label": item.alt },
     item.title ? h("h4", { class: "tfprof-heading" }, item.title) : null,
     canvas,
-    item.note ? h("figcaption", {}, item.note) : null,
+    h("figcaption", {}, fewer + (item.note ?? "")),
   );
   const [chartCell, besideCell] = [h("div", { class: "tfprof-cell" }), h("div", { class: "tfprof-cell" })];
   chartCell.style.setProperty("--weight", "2.4");
@@ -128,6 +178,10 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
 
   const kept = `held:${item.events}:${item.first}`;
   let shown = Math.min(last, Number(ctx.state.get(kept) ?? item.peak));
+  const asked = wishFor(host, ctx.model)?.time_ms;
+  // An allocation of the trace: half a tick of room for what is lost in numbers of milliseconds.
+  const changeAt = (time_ms: number) => lastUntil(times, time_ms + item.tick_ms / 2);
+  if (asked !== undefined) shown = changeAt(asked);
   const rowsAt = (at: number) => heldAt(history, blocks, item.first, at, item.labels);
   const words = (at: number) => `${times[at]!.toLocaleString("en-US", { maximumFractionDigits: 3 })} ms`;
   const titleAt = (at: number) => (at === item.peak ? `Allocations at the peak (${words(at)})` : `Allocations at ${words(at)}`);
@@ -137,11 +191,19 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
     mountRows(below, { ...item.table, title: titleAt(shown) }, ctx, rowsAt(shown), Math.max(rowsAt(item.peak).length, 8)),
   ]);
 
+  const points = mounted.document.get_model_by_name("points");
+  points.data = Object.fromEntries(
+    Object.keys(points.data).map((name) => {
+      const unit = name === "time" || name === "fragmentation" ? 1 : item.scale;
+      const values = name === "time" ? times : data[name]!;
+      return [name, Float64Array.from(drawn, (row) => values[row]! / unit)];
+    }),
+  );
   const cursors = [...mounted.document.all_models].filter((model: any) => model.name === "cursor");
   const mark = (at: number) => {
     for (const cursor of cursors) cursor.setv({ location: times[at], visible: at !== item.peak });
     time.value = String(Number(times[at]!.toFixed(6)));
-    said.textContent = `after change ${(at + 1).toLocaleString("en-US")} of ${item.count.toLocaleString("en-US")}`;
+    said.textContent = `after change ${number(at + 1)} of ${number(item.count)}`;
     before.disabled = at === 0;
     after.disabled = at === last;
   };
@@ -174,9 +236,8 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
     });
     tools.append(trace);
   }
-  // An allocation of the trace: half a tick of room for what is lost in numbers of milliseconds.
   const stop = onRowWish(host, ctx, ({ time_ms }) => {
-    if (time_ms !== undefined) show(lastUntil(times, time_ms + item.tick_ms / 2));
+    if (time_ms !== undefined) show(changeAt(time_ms));
   });
 
   const { view } = mounted;

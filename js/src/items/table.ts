@@ -309,9 +309,8 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
       rows = next;
       longestBars = new Map();
       if (heading !== null) heading.textContent = title;
-      await table.replaceData(rows);
+      await found.replace(() => table.replaceData(rows));
       showCount();
-      void found.look();
     },
     resize: () => {
       table.redraw();

@@ -114,10 +114,20 @@ export function busyTime(lanes: readonly { store: Store; lane: number }[], start
   return busy;
 }
 
-/** Where the Python function of a traced call is: names are `$file.py:12 function`. */
-export function sourceOf(name: string): string | null {
-  const found = /^\$(.+:\d+) .+$/s.exec(name);
-  return found === null ? null : found[1]!;
+export interface PythonCall {
+  name: string;
+  /** `file.py:12`, where the function begins; null for functions of C. */
+  source: string | null;
+  /** Where functions of C come from; null if the profiler doesn't know. */
+  module: string | null;
+}
+
+/** A call that Python's tracer saw: names are `$file.py:12 function`, `$module function`, `$<unknown> method`. Null for other names. */
+export function pythonCall(text: string): PythonCall | null {
+  const found = /^\$(?!\$)(?:(.+:\d+)|(\S+)) (\S+)$/s.exec(text);
+  if (found === null) return null;
+  const [, source, module, name] = found;
+  return { name: name!, source: source ?? null, module: module === undefined || module === "<unknown>" ? null : module };
 }
 
 // ---- search -----------------------------------------------------------------------------------------------------

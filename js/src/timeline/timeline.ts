@@ -16,7 +16,7 @@ import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Bend, type Rect } from "./overlay";
 import { parseColor } from "./paint";
-import { busyTime, eventAt, findHits, isOwn, matchNames, selfTime, sourceOf, step, summarize, type Hits, type Match, type Place } from "./query";
+import { busyTime, eventAt, findHits, isOwn, matchNames, pythonCall, selfTime, step, summarize, type Hits, type Match, type Place } from "./query";
 import { Rows } from "./rows";
 import { Scene, type Shown } from "./scene";
 import { formatDuration, formatTime, ticks } from "./ticks";
@@ -66,6 +66,8 @@ export class Timeline implements Mounted {
   /** Those of them that are on the screen. */
   painted = 0;
   shown: Shown | null = null;
+  /** Called with each frame, for what follows the window. */
+  moved: (() => void) | null = null;
 
   private readonly stores = new Map<boolean, Store>();
   private readonly unit: number;
@@ -167,7 +169,7 @@ export class Timeline implements Mounted {
       style,
       h("div", { class: "tl-sr", id: summary }, item.alt ?? ""),
       this.toolbar.element,
-      h("div", { class: "tl-minirow" }, h("div", { class: "tl-minilabel" }, `Whole trace: ${formatDuration(item.span_ps)}`), this.minimap.element),
+      h("div", { class: "tl-minirow" }, this.extent(), this.minimap.element),
       this.main,
       h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
       this.details.element,
@@ -240,6 +242,22 @@ export class Timeline implements Mounted {
   }
 
   // ---- what is where ----------------------------------------------------------------------------------------------
+
+  /** Between which times there are events. */
+  private extent(): HTMLElement {
+    const { unit, item } = this;
+    let first = Infinity;
+    for (const track of this.tracks) {
+      const store = track.kind === "steps" || track.hidden ? null : this.storeOf(track);
+      if (store === null) continue;
+      for (let lane = track.lane; lane < track.lane + track.lanes; lane++) if (store.laneFirst[lane]! < store.laneFirst[lane + 1]!) first = Math.min(first, store.start[store.laneFirst[lane]!]!);
+    }
+    const begin = Number.isFinite(first) ? first * unit : 0;
+    // What is less than a pixel is nothing to tell.
+    const from = begin < item.span_ps / 1000 ? "0" : formatDuration(begin);
+    const title = `The first event begins at ${formatTime(begin, unit)}, the last one ends ${formatDuration(item.span_ps - begin)} later. Times count from the start of the trace.`;
+    return h("div", { class: "tl-minilabel", title }, `Events: ${from} – ${formatDuration(item.span_ps)}`);
+  }
 
   /** All of the trace, with the margins that the window can show. */
   private whole(): [number, number] {
@@ -556,14 +574,19 @@ export class Timeline implements Mounted {
     const fields: Field[] = [];
     const { names, unit } = this;
     if (names.type[name] && names.role[name] === "op") fields.push({ label: "Op type", value: names.type[name]! });
-    const source = sourceOf(names.name[name]!);
-    if (source !== null) fields.push({ label: "Source", value: source, meaning: "line of the Python function" });
+    const call = pythonCall(names.name[name]!);
+    if (call !== null) {
+      fields.push({ label: "Python function", value: call.name });
+      if (call.source !== null) fields.push({ label: "Source", value: call.source, meaning: "where the function begins; the profiler notes no folder" });
+      else fields.push({ label: "Source", value: call.module ?? "not known", meaning: call.module === null ? "a method that is written in C" : "a module; the function is written in C" });
+    }
     if (names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
     fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
-    if (self !== null && self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
+    if (self === null) fields.push({ label: "Self time", value: "–", meaning: "not known: events overlap here, none is inside another" });
+    else if (self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
     const onDevice = track.kind === "device" || track.kind === "derived";
-    fields.push({ label: onDevice ? "Stream" : track.kind === "own" ? "Track" : "Thread", value: track.hint });
+    fields.push({ label: onDevice ? "Stream" : track.kind === "own" || track.kind === "steps" ? "Track" : "Thread", value: track.hint });
     if (onDevice) fields.push({ label: "Device", value: this.item.sections[track.section]!.title });
     const step = names.role[name] === "step" ? "" : this.stepOf(place);
     if (step !== "") fields.push({ label: "Step", value: step });
@@ -1017,7 +1040,7 @@ export class Timeline implements Mounted {
     const all = this.fields(spot);
     const value = (label: string) => all.find((field) => field.label === label)?.value;
     const self = value("Self time");
-    lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${self === undefined ? "" : ` · self ${self}`} · at ${value("Start")}`));
+    lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${self === undefined || self === "–" ? "" : ` · self ${self}`} · at ${value("Start")}`));
     const where = [value("Op") === undefined ? "" : `op ${value("Op")}`, value("Stream") ?? value("Thread") ?? value("Track"), value("Step")].filter(Boolean);
     lines.push(h("div", {}, where.join(" · ")));
     if (spot.others > 0) lines.push(h("div", {}, `and ${spot.others.toLocaleString("en-US")} more in this pixel: zoom in to tell them apart`));
@@ -1087,6 +1110,7 @@ export class Timeline implements Mounted {
       this.scrollTo(this.scroll);
     }
     if (this.viewport.advance(now)) this.invalidate();
+    this.moved?.();
 
     const { perPx, left, unit } = this;
     const shown = this.scene.make(
@@ -1116,9 +1140,13 @@ export class Timeline implements Mounted {
     this.showHover();
     const count = (n: number) => n.toLocaleString("en-US");
     const merged = shown.total - shown.alone;
+    const [whole0, whole1] = this.whole();
+    const [from, to] = [Math.max(left, whole0), Math.min(left + room.width * perPx, whole1)];
+    // The margins before and after the trace are no part of it.
+    const time = from <= whole0 && to >= whole1 ? `the whole trace (${formatDuration((whole1 - whole0) * unit)})` : formatDuration(Math.max(0, to - from) * unit);
     const words =
-      `${formatDuration(room.width * perPx * unit)} in view · ` +
-      (merged > 0 ? `${count(shown.alone)} of ${count(shown.total)} events drawn one by one, the rest merged into bars` : `all ${count(shown.total)} events drawn one by one`) +
+      `In view: ${time}, ${count(shown.total)} ${shown.total === 1 ? "event" : "events"}` +
+      (merged > 0 ? `: ${count(shown.alone)} drawn one by one, ${count(merged)} short ${merged === 1 ? "one" : "ones"} merged into bars` : "") +
       this.arrowWords;
     if (words !== this.count.textContent) this.count.textContent = words;
     clearTimeout(this.settled);

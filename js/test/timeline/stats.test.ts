@@ -1,6 +1,6 @@
 import { tableFromArrays } from "@uwdata/flechette";
 import { describe, expect, it } from "vitest";
-import { sourceOf } from "../../src/timeline/query";
+import { pythonCall } from "../../src/timeline/query";
 import { formatBytes, frontDecoded, Stats } from "../../src/timeline/stats";
 
 describe("Stats", () => {
@@ -42,9 +42,12 @@ describe("Stats", () => {
   });
 
   it("knows the line of a Python function", () => {
-    expect(sourceOf("$train.py:12 step")).toBe("train.py:12");
-    expect(sourceOf("$C:\\a b.py:3 <lambda>")).toBe("C:\\a b.py:3");
-    expect(sourceOf("dense/MatMul:MatMul")).toBeNull();
-    expect(sourceOf("$$5")).toBeNull();
+    expect(pythonCall("$train.py:12 step")).toEqual({ name: "step", source: "train.py:12", module: null });
+    expect(pythonCall("$C:\\a b.py:3 <lambda>")).toEqual({ name: "<lambda>", source: "C:\\a b.py:3", module: null });
+    expect(pythonCall("$<frozen importlib._bootstrap>:1053 _handle_fromlist")?.source).toBe("<frozen importlib._bootstrap>:1053");
+    expect(pythonCall("$builtins len")).toEqual({ name: "len", source: null, module: "builtins" });
+    expect(pythonCall("$<unknown> append")).toEqual({ name: "append", source: null, module: null });
+    expect(pythonCall("dense/MatMul:MatMul")).toBeNull();
+    for (const text of ["$$5", "$$x$$ and y", "$", "$a"]) expect(pythonCall(text)).toBeNull();
   });
 });

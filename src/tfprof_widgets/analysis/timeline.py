@@ -41,6 +41,8 @@ _HOST_POOLS = (
     r"tf_data",
 )
 
+_PYTHON_CALL = re.compile(r"\$(?!\$)(?:.+:\d+|\S+) (\S+)", re.DOTALL)
+
 TRACK_COLUMNS = ("section", "label", "hint", "kind", "hidden", "first", "count", "lanes", "busy_ps")
 
 
@@ -77,7 +79,7 @@ class Timeline:
         ``start_ps``, ``duration_ps``, ``name`` (row of ``names``), ``lane`` (from 0; events of a lane don't overlap),
         ordered by track, start, longest first. ``hidden`` are the thread pools' own notes, folded away at first.
     names : DataFrame (K)
-        ``name`` in full, ``short`` (the op's type where it is an op, else the same), ``type`` (op type; empty for what is no op), ``op``
+        ``name`` in full, ``short`` (an op's type, the function of a call of Python's, else the same), ``type`` (op type; empty for what is no op), ``op``
         (name of the op, for a kernel that of the op which launched it), ``role`` (``op``, ``step``, ``other``).
     span_ps : int
         From 0 to the last end.
@@ -423,6 +425,12 @@ def _chain(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_
 # ---- names --------------------------------------------------------------------------------------------------
 
 
+def _short(name: str) -> str:
+    """Return the function of a call of Python's own, of which the profiler writes ``$file.py:12 function``; else the name."""
+    found = _PYTHON_CALL.fullmatch(name)
+    return found[1] if found else name
+
+
 class _Names:
     """The distinct names of events. ``code`` is each event's (N): its metadata row, or for a device event one by op too."""
 
@@ -432,7 +440,7 @@ class _Names:
         is_op = trace.meta_is_op.tolist()
         types = [t if known else "" for t, known in zip(ops.type, is_op, strict=True)]
         shown = [
-            d or (t if known else n)
+            d or (t if known else _short(n))
             for n, d, t, known in zip(space.meta_name, space.meta_display_name, types, is_op, strict=True)
         ]
         self._name = list(space.meta_name)
