@@ -86,16 +86,55 @@ def test_any_executor_reads_the_hosts(tmp_path, pod, monkeypatch):
             assert load(tmp_path, executor=executor).steps.equals(alone.steps)
 
 
-def test_a_remote_url_opens_through_fsspec():
+@pytest.fixture
+def memory():
     import fsspec
 
     memory = fsspec.filesystem("memory")
-    memory.pipe("/logs/plugins/profile/run/host.xplane.pb", cpu_fit_capture(1, 3).bytes())
-    try:
-        assert len(load("memory://logs").steps) == 3
-        assert runs("memory://logs")["path"][0].startswith("memory://")
-    finally:
-        memory.rm("/logs", recursive=True)
+    yield memory
+    memory.rm("/bucket", recursive=True)
+
+
+def test_a_remote_log_directory_opens_through_fsspec(memory, pod):
+    profiles = "/bucket/experiment/{}/plugins/profile/{}/{}"
+    memory.pipe(profiles.format("train", "2026_01_01_00_00_00", "host.xplane.pb"), cpu_fit_capture(1, 3).bytes())
+    for index, space in enumerate(pod):
+        packed = gzip.compress(space.bytes())
+        memory.pipe(profiles.format("validation/deeper", "2026_01_02_00_00_00", f"{index}.xplane.pb.gz"), packed)
+    memory.pipe("/bucket/experiment/train/events.out.tfevents.1.host", b"of TensorBoard")
+    listed = runs("memory://bucket/experiment")
+    assert listed["run"].tolist() == ["2026_01_01_00_00_00", "2026_01_02_00_00_00"]
+    assert listed["hosts"].tolist() == [1, 3]
+    assert all(path.startswith("memory://") for path in listed["path"])
+    assert len(load(listed["path"][0]).steps) == 3
+    assert len(load("memory://bucket/experiment").hosts) == 3
+    assert len(load("memory://bucket/experiment/train/plugins/profile/2026_01_01_00_00_00/host.xplane.pb").steps) == 3
+    with pytest.raises(FileNotFoundError, match="credentials"):
+        load("memory://bucket/another")
+
+
+@pytest.mark.parametrize(("url", "package"), [("s3://bucket/logs", "s3fs"), ("gs://bucket/logs", "gcsfs")])
+def test_a_package_that_opens_the_address_and_is_missing_is_named(url, package, monkeypatch):
+    from fsspec.registry import _registry
+
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(_registry, url.partition(":")[0], raising=False)
+    with pytest.raises(ImportError, match=f"pip install {package}"):
+        load(url)
+
+
+def test_addresses_that_nothing_opens():
+    with pytest.raises(XSpaceError, match="nothing is known that opens such addresses"):
+        load("nonsense://bucket/logs")
+
+
+def test_a_profile_is_taken_once_and_none_that_is_being_made(tmp_path):
+    path = cpu_fit_capture(1, 4).save(tmp_path / "plugins" / "profile" / "run" / "host.xplane.pb")
+    path.with_name("host.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
+    save_run(tmp_path / ".tfprof-being-made", "2099_01_01_00_00_00", [cpu_fit_capture(1, 2)])
+    listed = runs(tmp_path)
+    assert (listed["run"].tolist(), listed["hosts"].tolist()) == (["run"], [1])
+    assert len(load(tmp_path).steps) == 4
 
 
 def test_hosts_come_as_people_count(tmp_path):

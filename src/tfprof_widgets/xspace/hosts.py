@@ -46,7 +46,9 @@ def read_hosts(
     task = partial(read_host, keep=keep)
     if executor is not None:
         return _sorted_out(list(executor.map(task, paths)))
-    if len(paths) > 1 and _total_bytes(paths) >= _POOL_FROM_BYTES:
+    # What is in fsspec's memory is in this process's only.
+    here = any(path.startswith("memory://") for path in paths)
+    if len(paths) > 1 and not here and _total_bytes(paths) >= _POOL_FROM_BYTES:
         workers = min(len(paths), os.cpu_count() or 1)
         try:
             # Spawned, not forked: TensorFlow's threads in this process would not survive a fork.

@@ -10,7 +10,9 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Any
 
+from ..scratch import PREFIX
 from .reader import XSpaceError
 
 SUFFIXES = (".xplane.pb", ".xplane.pb.gz")
@@ -58,18 +60,19 @@ def find_runs(path: str | os.PathLike[str]) -> list[Run]:
     ------
     FileNotFoundError
         If the path doesn't exist.
+    ImportError
+        If a package is missing that opens URLs of this kind; the message names it.
+    XSpaceError
+        If nothing opens URLs of this kind.
     """
-    import fsspec
-
     text = os.fspath(path)
-    fs, root = fsspec.core.url_to_fs(text)
+    fs, root = _file_system(text)
     if not fs.exists(root):
-        msg = f"{text}: no such file or directory."
+        # Storage says no more to those who may not look.
+        hint = ", or no right to read it with the credentials that are set up here" if "://" in text else ""
+        msg = f"{text}: no such file or directory{hint}."
         raise FileNotFoundError(msg)
-    if fs.isfile(root):
-        found = {root: fs.info(root)}
-    else:
-        found = {name: info for name, info in fs.find(root, detail=True).items() if name.endswith(SUFFIXES)}
+    found = {root: fs.info(root)} if fs.isfile(root) else _profiles(fs, root)
     by_directory: dict[str, dict[str, dict[str, object]]] = {}
     for name, info in found.items():
         by_directory.setdefault(name.rpartition("/")[0], {})[name] = info
@@ -108,9 +111,8 @@ def newest_run(path: str | os.PathLike[str]) -> Run:
 
 def read_bytes(path: str) -> bytes:
     """Bytes of a local file or URL."""
-    import fsspec
-
-    with fsspec.open(path, "rb") as file:
+    fs, name = _file_system(path)
+    with fs.open(name, "rb") as file:
         return bytes(file.read())
 
 
@@ -123,6 +125,35 @@ def host_name(path: str) -> str:
     """Name of the host that a file's name tells: the name without its suffix."""
     name = path.replace("\\", "/").rpartition("/")[2]
     return name.removesuffix(".gz").removesuffix(".xplane.pb")
+
+
+def _file_system(path: str) -> tuple[Any, str]:
+    """Return what opens a path or URL, and the name that it has there."""
+    import fsspec
+    from fsspec.registry import known_implementations
+
+    try:
+        fs, name = fsspec.core.url_to_fs(path)
+    except ImportError as error:
+        scheme = path.partition("://")[0]
+        # "s3fs.S3FileSystem": the package is called as its module is.
+        known = known_implementations.get(scheme, {}).get("class", "")
+        package = known.partition(".")[0] or "the package that fsspec asks for"
+        msg = f"{path}: addresses with {scheme}:// are opened by {package}, which is not installed ({error}). pip install {package}"
+        raise ImportError(msg) from error
+    except ValueError as error:
+        raise XSpaceError(f"{path}: nothing is known that opens such addresses ({error}).") from error
+    return fs, name
+
+
+def _profiles(fs: Any, root: str) -> dict[str, dict[str, object]]:
+    """Every profile below a directory: once each, though it be there packed and unpacked, and none that is being made."""
+    found = {
+        name: info
+        for name, info in fs.find(root, detail=True).items()
+        if name.endswith(SUFFIXES) and f"/.{PREFIX}" not in name.removeprefix(root)
+    }
+    return {name: info for name, info in found.items() if name.removesuffix(".gz") not in found or name[-3:] != ".gz"}
 
 
 def _modified(info: dict[str, object]) -> datetime | None:
