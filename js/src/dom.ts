@@ -16,6 +16,20 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** Resolves once the element is on the page with a size: what measures and draws itself can't before. */
+export function onPage(element: HTMLElement, signal: AbortSignal): Promise<void> {
+  if (element.isConnected) return Promise.resolve();
+  return new Promise((resolve) => {
+    const observer = new ResizeObserver(() => {
+      if (!element.isConnected) return;
+      observer.disconnect();
+      resolve();
+    });
+    observer.observe(element);
+    signal.addEventListener("abort", () => observer.disconnect());
+  });
+}
+
 let lastId = 0;
 /** An id that is free on the page, for `aria-controls` and the like. */
 export function uniqueId(stem: string): string {

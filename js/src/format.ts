@@ -52,7 +52,7 @@ export function formatCell(value: unknown, column: Column): string {
 /** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
 export function splitMiddle(text: string): [string, string] {
   if (text.length <= 12) return [text, ""];
-  const at = text.length - Math.min(14, text.length >> 1);
+  const at = text.length - Math.min(36, Math.ceil(0.6 * text.length));
   // Not between the halves of a surrogate pair.
   const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
   const cut = low ? at - 1 : at;

@@ -1,7 +1,7 @@
 /** The report: head line, notes and tabs. The same for the widget and for the self-contained HTML. */
 
 import { loadBokeh } from "./bokeh_runtime";
-import { h, uniqueId } from "./dom";
+import { h, onPage, uniqueId } from "./dom";
 import { factList } from "./items/facts";
 import { linkTo, prose } from "./items/findings";
 import { mountItems } from "./items/index";
@@ -71,8 +71,10 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
       panel.element.hidden = !on;
     }
     if (chosen === undefined) return;
-    if (chosen.mounted === undefined) chosen.mounted = mountItems(chosen.element, chosen.tab.items, context);
-    else void chosen.mounted.then((mounted) => mounted.resize());
+    // Some front ends (nbclassic, Voilà) put a widget's element on the page only once it is filled.
+    if (chosen.mounted === undefined) {
+      chosen.mounted = onPage(root, controller.signal).then(() => mountItems(chosen.element, chosen.tab.items, context));
+    } else void chosen.mounted.then((mounted) => mounted.resize());
   };
   const choose = (panel: Panel) => {
     model.set("tab", panel.tab.id);

@@ -172,6 +172,24 @@ export interface TimelineItem {
   flows?: TimelineFlows;
 }
 
+/** Two traces of a comparison, one above the other; what moves one moves the other. */
+export interface TimelinesItem {
+  kind: "timelines";
+  title?: string;
+  traces: [TracesRun, TracesRun];
+  /** Where they can be aligned: a time in each (and how long the steps there took, to be shown whole). */
+  places: { label: string; at_ps: [number, number]; durations_ps: [number, number] | null }[];
+  /** The place to begin with. */
+  value: number;
+  note?: string;
+}
+
+export interface TracesRun {
+  label: string;
+  color: string;
+  timeline: TimelineItem;
+}
+
 /** A table of what leads to what: of each kind first the sources, then the targets. */
 export interface TimelineFlows {
   table: string;
@@ -327,7 +345,8 @@ export type Item =
   | StagesItem
   | StepperItem
   | HeldItem
-  | TimelineItem;
+  | TimelineItem
+  | TimelinesItem;
 
 /** What the report says first: where the time goes and what to change. */
 export interface Answer {

@@ -12,6 +12,7 @@ import { mountStepper } from "./stepper";
 import { mountSwitch } from "./switch";
 import { mountTable } from "./table";
 import { mountText } from "./text";
+import { mountTimelines } from "./timelines";
 
 async function mountRow(host: HTMLElement, item: RowItem, ctx: Context): Promise<Mounted> {
   const row = h("div", { class: "tfprof-row" });
@@ -57,6 +58,8 @@ function mountKind(host: HTMLElement, item: Item, ctx: Context): Mounted | Promi
       return mountStepper(host, item, ctx);
     case "timeline":
       return mountTimeline(host, item, ctx);
+    case "timelines":
+      return mountTimelines(host, item, ctx);
     default:
       throw new Error(`This front end knows no item of kind "${(item as { kind: string }).kind}".`);
   }

@@ -1,11 +1,11 @@
 /** The trace timeline's item. */
 
-import type { Context, Mounted, TimelineItem } from "../types";
+import type { Context, TimelineItem } from "../types";
 import { decodeCounters } from "./counters";
 import { decodeEvents, decodeNames, decodeTracks } from "./data";
 import { Timeline } from "./timeline";
 
-export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: Context): Promise<Mounted> {
+export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: Context): Promise<Timeline> {
   // Its code is unpacked while the tables are; a failure shows where it is waited for.
   ctx.bokeh().catch(() => {});
   const [events, trackTable, nameTable, counterTable] = await Promise.all([

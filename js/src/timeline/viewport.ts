@@ -9,6 +9,8 @@ export class Viewport {
   start = 0;
   /** Kept by itself, so that moving changes it by not even a rounding: the pixel grid stays. */
   length = 1;
+  /** Between which times the window stays, if not around the trace: that of traces beside each other shows all of both. */
+  limits: [number, number] | null = null;
   private animation: { from: [number, number]; to: [number, number]; begun: number; lasts: number } | null = null;
 
   constructor(readonly span: number) {
@@ -20,6 +22,7 @@ export class Viewport {
   }
 
   private get bounds(): [number, number] {
+    if (this.limits !== null) return this.limits;
     const margin = Math.max(this.span, LEAST_TICKS) * MARGIN;
     return [-margin, Math.max(this.span, LEAST_TICKS) + margin];
   }

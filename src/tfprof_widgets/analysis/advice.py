@@ -199,8 +199,15 @@ def _input_bound(run: Run) -> Iterator[Finding]:
         return
     stages = run.input_pipeline.tf_data
     bottleneck = stages[stages["is_bottleneck"].astype(bool)] if len(stages) else stages
+    # With several devices the step is the slowest device's, here as in the Overview; the analyzer's own share is that of all devices' time.
+    input_ms, step_ms, share = run.category_ms("input"), run.step_ms, run.category_pct("input")
+    said, _, more = summary.statement.partition(". ")
+    if any(s.table.duplicated("step").any() for s in run.steps):
+        how_much = f"{_ms(input_ms)} of the {_ms(step_ms)} of a {run.step_words} ({share:.1f} %)"
+        said = f"{said.partition(':')[0]}: waiting for input takes {how_much}"
+    statement = f"{said}. {more}" if more else f"{said.rstrip('.')}."
     evidence = {
-        "Waiting for input": f"{_ms(summary.input_time_ms)} of {_ms(summary.step_time_ms)} ({summary.input_pct:.0f} %)",
+        "Waiting for input": f"{_ms(input_ms)} of {_ms(step_ms)} ({share:.0f} %)",
         "Steps": f"{summary.steps:,} averaged",
     }
     if summary.stage:
@@ -211,8 +218,8 @@ def _input_bound(run: Run) -> Iterator[Finding]:
                 evidence[name.replace("_", " ").capitalize()] = f"{stage[name]:g}"
     yield Finding(
         title="The run waits for its input",
-        statement=summary.statement,
-        saves_ms=float(summary.input_time_ms),
+        statement=statement,
+        saves_ms=input_ms,
         confidence="high" if summary.verdict == "high" else "medium",
         evidence=evidence,
         change=summary.suggestion or _INPUT_CODE,
@@ -389,13 +396,18 @@ def _first_compilation(run: Run) -> Iterator[Finding]:
     total = float(table["duration_ms"].sum())
     compiled = float(spent["compilation_ms"].sum())
     compiling = spent["step"].unique()
+    averaged = any(s.averaged[s.table["compilation_ms"].to_numpy() > 0].any() for s in run.steps)
     if len(compiling) != 1 or compiled * 100 < COMPILATION_PCT * total:
         return
     yield Finding(
         title="The first step was still being compiled",
         statement=(
-            f"Tracing and compiling took {_ms(compiled)} of step {int(compiling[0])}. It happens once and is left out "
-            "of the averages, but fills much of this capture."
+            f"Tracing and compiling took {_ms(compiled)} of step {int(compiling[0])}. "
+            + (
+                "It happens once, but there is no other step of its kind to tell how long the later ones take."
+                if averaged
+                else "It happens once and is left out of the averages, but fills much of this capture."
+            )
         ),
         saves_ms=0.0,
         confidence="high",

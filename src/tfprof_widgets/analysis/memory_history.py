@@ -29,7 +29,8 @@ class MemoryHistory:
         One row an allocation or deallocation, the allocators one after the other in the order of ``memory_summary`` (host after
         host): ``place`` (number of the allocator in that order), ``time_ms``, ``begins`` and ``ends`` (row of ``blocks``
         that is held once more, or once less, from here on; -1 for none), ``other_bytes`` (in use on the heap after the event beyond the
-        blocks held: what was there before the capture; less than 0 only if frees are missing from the file), ``stack_bytes``.
+        blocks held: what was there before the capture; less than 0 only if frees are missing from the file), ``stack_bytes``,
+        ``free_bytes``, ``fragmentation`` (0 to 1; NaN if unknown).
     blocks : DataFrame
         One row a kind of block (equal ones of all allocators and hosts), in the order in which they come: ``op_name``,
         ``bytes``, ``requested_bytes``, ``region_type``, ``data_type``, ``shape``.
@@ -101,7 +102,7 @@ def _of_host(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
             "begins": begins[order],
             "ends": ends[order],
             "other_bytes": table["heap_bytes"].to_numpy()[order] - held,
-            "stack_bytes": table["stack_bytes"].to_numpy()[order],
+            **{name: table[name].to_numpy()[order] for name in ("stack_bytes", "free_bytes", "fragmentation")},
         }
     )
     return events, kinds

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A host or device counts as the straggler of a step if it takes this much longer than the median of all.
 STRAGGLER_EXCESS_PCT = 10.0
+# A note names so many hosts.
+_MOST_NAMED = 3
 _STRAGGLER_COLUMNS = (
     "step", "host", "device", "total_ms", "median_ms", "excess_ms", "category", "category_excess_ms", "is_straggler",
 )  # fmt: skip
@@ -67,7 +69,9 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     without = [str(t["host"].iloc[0]) if len(t) else f"host {i}" for i, t in enumerate(tables) if not len(t)]
     used = [table for table in tables if len(table)]
     if without and used:
-        notes.append(f"{len(without)} of {len(tables)} hosts have no steps and are left out: {', '.join(without)}.")
+        more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
+        names = ", ".join(without[:_MOST_NAMED]) + more
+        notes.append(f"{len(without)} of {len(tables)} hosts have no steps and are left out: {names}.")
     shifts = _shifts(used, notes)
     aligned = []
     for table, shift in zip(used, shifts, strict=True):
@@ -112,6 +116,7 @@ def _shifts(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[int]:
     """How many steps to take off each host's numbers, so that they are the reference's."""
     if len(tables) < 2:
         return [0] * len(tables)
+    apart: list[str] = []
     spans = [_spans(table) for table in tables]
     chief = min(range(len(tables)), key=lambda i: int(spans[i][1].max() - spans[i][0].min()))
     shifts = []
@@ -128,12 +133,17 @@ def _shifts(tables: Sequence[pd.DataFrame], notes: list[str]) -> list[int]:
         total = np.bincount(of_pair, weights=np.maximum(overlap, 0).astype(np.float64))
         if not total.any():
             shifts.append(0)
-            names = tables[i]["host"].iloc[0], tables[chief]["host"].iloc[0]
-            notes.append(f"The steps of {names[0]} overlap none of {names[1]} in time; numbers are taken as they are.")
+            apart.append(str(tables[i]["host"].iloc[0]))
             continue
         # Of equal overlaps XProf takes 0, 1, 2, … before -1, -2, …
         preference = np.where(candidates >= 0, candidates, len(start) + len(chief_start) - candidates)
         shifts.append(int(candidates[np.lexsort((preference, -total))[0]]))
+    if apart:
+        more = f" and {len(apart) - _MOST_NAMED} more" if len(apart) > _MOST_NAMED else ""
+        notes.append(
+            f"The steps of {', '.join(apart[:_MOST_NAMED])}{more} overlap none of {tables[chief]['host'].iloc[0]} in time; their "
+            "numbers are taken as they are."
+        )
     return shifts
 
 

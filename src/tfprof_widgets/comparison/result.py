@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..display.payload import Payload
     from ..display.static_summary import Block
     from ..display.widget import ReportWidget
+    from ..views.comparison_trace import Place
     from ..views.spec import Tab
 
 # What `Comparison.to_csv` writes: each the name of a property.
@@ -327,7 +328,47 @@ class Comparison:
             "Memory",
             lambda: memory_tab(payload, self.memory, (self.before.memory, self.after.memory), self._starts_ms),
         )
+        tools["trace"] = ("Trace", lambda: self._trace_tab(payload))
         return tools
+
+    def _trace_tab(self, payload: Payload) -> Tab:
+        from ..views.colors import OpColors
+        from ..views.comparison_trace import trace_tab
+
+        reports = (self.before, self.after)
+        colors = OpColors.of(pd.concat([report.ops[["type", "self_time_us"]] for report in reports]))
+        several = [len(report.hosts) for report in reports if len(report.hosts) > 1]
+        remarks = [f"Drawn: the first host of each run, of up to {max(several)}."] if several else []
+        remarks.append("What the profiler noted with each event is in the run's own report.")
+        drawn = self.before.timelines[0], self.after.timelines[0]
+        return trace_tab(
+            payload, drawn, (self.names[0], self.names[-1]), self._places, colors, self._typical_place, remarks
+        )
+
+    @cached_property
+    def _places(self) -> list[Place]:
+        """Steady steps of both runs, the first of one with the first of the other."""
+        tables = []
+        for report, kind in zip((self.before, self.after), self._kind, strict=True):
+            host = report.hosts[0].steps
+            rows = host.slowest[host.averaged[host.slowest]]
+            table = host.table.iloc[rows]
+            tables.append(table[table["kind"] == kind])
+        before, after = (table[["step", "start_ms", "duration_ms"]].to_numpy(float) for table in tables)
+        places: list[Place] = []
+        for ours, theirs in zip(before, after, strict=False):
+            label = f"step {ours[0]:.0f}" if ours[0] == theirs[0] else f"steps {ours[0]:.0f} and {theirs[0]:.0f}"
+            places.append((label, (float(ours[1]), float(theirs[1])), (float(ours[2]), float(theirs[2]))))
+        return places
+
+    @property
+    def _typical_place(self) -> int:
+        """The place whose steps took about as long as most."""
+        lasts = np.array([times for _, _, times in self._places])
+        if not len(lasts):
+            return 0
+        usual = np.median(lasts, axis=0)
+        return int(np.abs(np.log(np.maximum(lasts, 1e-9) / np.maximum(usual, 1e-9))).sum(axis=1).argmin())
 
     def part(self, against: str) -> ComparedPart:
         """Return the comparison as a part of the report of the run after: a fact of its head and a tab, which hold no report.

@@ -1,0 +1,204 @@
+"""A timeline with fewer events: the important ones one by one, the others merged into bars of the same busy time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from .details import StatColumn, first_row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from .timeline import Timeline
+
+#: The stat of a bar: how many events it stands for.
+MERGED = "merged_events"
+
+# Of two events of one length an op counts more than another event, and one of a device more than one of a host.
+_OP_WEIGHT = 2.0
+_DEVICE_WEIGHT = 4.0
+# Kinds of tracks whose events are all kept.
+_KEPT = ("steps", "own")
+_FINEST = 1 << 14
+_PS_PER_MS = 1e9
+
+
+@dataclass(frozen=True)
+class Thinned:
+    """A timeline with fewer events. n rows of N events.
+
+    Attributes
+    ----------
+    data : Timeline
+        With n events, and without the thread pools' bookkeeping. A bar begins where its first event does, and is as long as all of its
+        events together: it ends before the next event of its lane.
+    count : int64 array (n)
+        Events that each row stands for.
+    first, last : int64 arrays (n)
+        The first and last of them: rows of the whole timeline's events.
+    track : int64 array
+        Row in the whole timeline's tracks of each track.
+    """
+
+    data: Timeline
+    count: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    track: NDArray[np.int64]
+
+    @property
+    def n_alone(self) -> int:
+        """Events of the trace that are there one by one."""
+        own = self.data.tracks[self.data.tracks["kind"].isin(["host", "device"])]
+        rows = [np.arange(first, first + count) for first, count in zip(own["first"], own["count"], strict=True)]
+        return int((self.count[np.concatenate(rows or [[]]).astype(np.int64)] == 1).sum())
+
+    @property
+    def stats(self) -> StatColumn | None:
+        """How many events each bar stands for, as a stat of the timeline's events."""
+        bars = np.flatnonzero(self.count > 1)
+        if not len(bars):
+            return None
+        texts = [f"{count:,}" for count in np.unique(self.count[bars]).tolist()]
+        order = sorted(range(len(texts)), key=texts.__getitem__)
+        code = np.empty(len(texts), np.int32)
+        code[order] = np.arange(len(texts), dtype=np.int32)
+        which = np.unique(self.count[bars], return_inverse=True)[1]
+        return StatColumn(MERGED, bars - first_row(self.data), code[which], sorted(texts))
+
+    def in_whole(self, selection: Mapping[str, Any], whole: Timeline) -> dict[str, Any]:
+        """Return a selection in this timeline as one in the whole timeline; a bar stands for its events."""
+        result = dict(selection)
+        if "row" in selection:
+            track = int(self.track[int(selection["track"])])
+            row = int(selection["row"])
+            result["track"], result["row"] = track, int(self.first[row])
+            if self.count[row] > 1:
+                del result["track"], result["row"]
+                start, duration, lane = (whole.events[name].to_numpy() for name in ("start_ps", "duration_ps", "lane"))
+                first, last = self.first[row], self.last[row]
+                result["range_ms"] = [(start[first] + duration[first]) / _PS_PER_MS, start[last] / _PS_PER_MS]
+                result["lanes"] = [{"track": track, "first": int(lane[first]), "last": int(lane[first])}]
+        else:
+            result["lanes"] = [{**lanes, "track": int(self.track[int(lanes["track"])])} for lanes in selection["lanes"]]
+        return result
+
+
+def without_bookkeeping(data: Timeline) -> Thinned:
+    """Return a timeline with all its events but the thread pools' bookkeeping."""
+    rows = np.arange(len(data.events))
+    tracks = np.flatnonzero(~data.tracks["hidden"].to_numpy(bool))
+    shown = data.tracks.iloc[tracks].reset_index(drop=True)
+    thinner = replace(data, tracks=shown, hidden=data.hidden.iloc[:0])
+    return Thinned(_with_names_in_use(thinner), np.ones(len(rows), np.int64), rows, rows, tracks)
+
+
+def thinned(data: Timeline, most: int) -> Thinned:
+    """Return a timeline with at most so many rows, or as many as its steps and the user's own events if those are more.
+
+    Parameters
+    ----------
+    data : Timeline
+        All of a host's events.
+    most : int
+        Rows that the result may have.
+    """
+    bare = without_bookkeeping(data)
+    if len(data.events) <= most:
+        return bare
+    tracks = bare.data.tracks
+    events = data.events
+    start, duration, name, lane = (events[c].to_numpy() for c in ("start_ps", "duration_ps", "name", "lane"))
+    own = tracks[tracks["kind"] != "counter"].sort_values("first")
+    track = np.repeat(own.index.to_numpy(), own["count"].to_numpy())
+    weight = np.ones(len(tracks))
+    for index, each in own["kind"].items():
+        weight[index] = np.inf if each in _KEPT else _DEVICE_WEIGHT if each in ("device", "derived") else 1.0
+    is_op = (data.names["role"] == "op").to_numpy()
+    # One picosecond more, so that what must be kept is even if it takes no time.
+    score = (duration + 1.0) * weight[track] * np.where(is_op[name], _OP_WEIGHT, 1.0)
+
+    # From here on lane by lane, in time.
+    order = np.argsort(track * (int(lane.max()) + 1) + lane, kind="stable")
+    key = (track * (int(lane.max()) + 1) + lane)[order]
+    score, start, duration = score[order], start[order], duration[order]
+    new_lane = np.append(True, key[1:] != key[:-1])
+    buckets = _FINEST
+    none = np.zeros(len(order), np.bool_) | np.isinf(score)
+    while buckets > 1 and _begins(none, new_lane, start, data.span_ps, buckets).sum() > most / 2:
+        buckets //= 2
+    ranked = np.sort(score)[::-1]
+    low, high = int(none.sum()), most  # kept ones: that many fit, that many more don't
+    while low + 1 < high:
+        middle = (low + high) // 2
+        fits = _begins(score >= ranked[middle - 1], new_lane, start, data.span_ps, buckets).sum() <= most
+        low, high = (middle, high) if fits else (low, middle)
+    kept = score >= ranked[low - 1] if low > 0 else none
+    begins = np.flatnonzero(_begins(kept, new_lane, start, data.span_ps, buckets))
+    count = np.diff(np.append(begins, len(order)))
+
+    longest = _longest(duration, begins, count)
+    first, last = order[begins], order[begins + count - 1]
+    names, code = _with_merged_names(data.names, name[order[longest]], count > 1)
+    rows = pd.DataFrame(
+        {
+            "start_ps": start[begins],
+            "duration_ps": np.add.reduceat(duration, begins),
+            "name": code,
+            "lane": lane[first],
+        }
+    )
+    by_track = np.lexsort((-rows["duration_ps"].to_numpy(), rows["start_ps"].to_numpy(), track[first]))
+    rows = rows.iloc[by_track].reset_index(drop=True)
+    rows_of = np.bincount(track[first], minlength=len(tracks))
+    tracks = tracks.copy()
+    at = np.sort(own.index.to_numpy())
+    tracks.loc[at, "first"] = np.cumsum(rows_of[at]) - rows_of[at]
+    tracks.loc[at, "count"] = rows_of[at]
+    made = replace(bare.data, tracks=tracks, events=rows, names=names)
+    return Thinned(_with_names_in_use(made), count[by_track], first[by_track], last[by_track], bare.track)
+
+
+def _begins(
+    kept: NDArray[np.bool_], new_lane: NDArray[np.bool_], start_ps: NDArray[np.int64], span_ps: int, buckets: int
+) -> NDArray[np.bool_]:
+    """Where a row begins: at an event that is kept, after one, in a new lane, in a new stretch of time."""
+    bucket = (start_ps * (buckets / max(span_ps, 1))).astype(np.int32)
+    begins = new_lane | kept
+    begins[1:] |= kept[:-1] | (bucket[1:] != bucket[:-1])
+    return begins
+
+
+def _longest(duration: NDArray[np.int64], begins: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The longest event of each row."""
+    row = np.repeat(np.arange(len(begins)), count)
+    at = np.flatnonzero(duration == np.maximum.reduceat(duration, begins)[row])
+    return at[np.unique(row[at], return_index=True)[1]]
+
+
+def _with_merged_names(
+    names: pd.DataFrame, name: NDArray[np.int64], merged: NDArray[np.bool_]
+) -> tuple[pd.DataFrame, NDArray[np.int32]]:
+    """Add a name for bars whose longest event has a name; return the names, and that of each row."""
+    distinct, which = np.unique(name[merged], return_inverse=True)
+    of_bars = names.iloc[distinct]
+    bars = of_bars.assign(name="Merged events, the longest: " + of_bars["name"], short="… " + of_bars["short"])
+    code = name.astype(np.int32)
+    code[merged] = len(names) + which
+    return pd.concat([names, bars], ignore_index=True), code
+
+
+def _with_names_in_use(data: Timeline) -> Timeline:
+    """Leave out names that no event has any more; the commonest first."""
+    name = data.events["name"].to_numpy()
+    uses = np.bincount(name, minlength=len(data.names))
+    used = np.flatnonzero(uses)[np.argsort(-uses[uses > 0], kind="stable")]
+    row = np.zeros(len(data.names), np.int32)
+    row[used] = np.arange(len(used), dtype=np.int32)
+    return replace(data, events=data.events.assign(name=row[name]), names=data.names.iloc[used].reset_index(drop=True))
