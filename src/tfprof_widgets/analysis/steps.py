@@ -202,7 +202,7 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
         if not len(known):
             notes.append(
                 "No steps were found: no step marks, no function called for each batch, and nothing on a device that repeats. "
-                "Mark the steps of your own loop with tf.profiler.experimental.Trace('train', step_num=i, _r=1)."
+                "Mark the steps of your own loop: with tfprof_widgets.step(i): …"
             )
             return Steps(_empty_table(), 0.0, "", notes, step_of)
         n_steps, source = len(known), "device steps"
