@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .comparison.kept_runs import history
     from .comparison.result import Comparison, compare
+    from .diagnosis import Check, Diagnosis, doctor
     from .recovery import Recovered, recover
     from .report import Report, load, runs
     from .sampling import capture
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptureError",
     "CaptureInfo",
+    "Check",
     "Comparison",
+    "Diagnosis",
     "Profile",
     "Recovered",
     "Report",
@@ -41,6 +44,7 @@ __all__ = [
     "XSpaceError",
     "capture",
     "compare",
+    "doctor",
     "history",
     "load",
     "profile",
@@ -56,6 +60,9 @@ _MODULE_OF = {
     "Profile": "session",
     "TensorFlowMissingError": "session",
     "compare": "comparison.result",
+    "Check": "diagnosis",
+    "Diagnosis": "diagnosis",
+    "doctor": "diagnosis",
     "history": "comparison.kept_runs",
     "profile": "session",
     "Recovered": "recovery",

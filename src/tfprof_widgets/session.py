@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any
 from .keras_batches import listen
 from .scratch import Scratch
 from .step_marks import StepCounter, count_with
+from .tensorflow_log import is_worth_listening, listening
 from .window import MAX_DURATION_S, MAX_GROWTH_GB, Window, parse_steps
 
 if TYPE_CHECKING:
     from .report import Report
-    from .xspace import XSpace
 
 _NO_TENSORFLOW = """\
 TensorFlow is needed to profile, and this Python has none ({python}).
@@ -116,11 +116,6 @@ _NOT_SYNCHRONISED = (
 # How often the clock is looked at, and the memory, while the profiler records.
 _WATCH_EVERY_S = 0.25
 
-_IGNORED = (
-    "TensorFlow ignored some of the options of this capture: {ignored}. Versions 2.20 and 2.21 ignore all tracer levels "
-    "(this is {version}); 2.15 follows them."
-)
-
 
 class CaptureError(RuntimeError):
     """A capture could not be made; the message says why and what helps."""
@@ -187,6 +182,10 @@ class CaptureInfo:
         Version of TensorFlow that captured.
     keras_version
         Version of Keras, if it was loaded when the capture ended.
+    gpus
+        Number of GPUs that TensorFlow saw; None if it wasn't asked.
+    log
+        What TensorFlow's log said about the device tracer while the profiler started and stopped.
     """
 
     name: str
@@ -202,6 +201,8 @@ class CaptureInfo:
     notes: list[str] = field(default_factory=list)
     tensorflow_version: str = ""
     keras_version: str | None = None
+    gpus: int | None = None
+    log: list[str] = field(default_factory=list)
 
 
 def describe_error(error: BaseException) -> str:
@@ -298,6 +299,8 @@ class Session:
         self._duration_s = 0.0
         self._stop_s = 0.0
         self._growth_from = 0
+        self._gpus: int | None = None
+        self._log: list[str] = []
 
     @property
     def running(self) -> bool:
@@ -324,7 +327,8 @@ class Session:
         self._make_scratch()
         try:
             if self.warm_up:
-                warm_up(self._tf)
+                with self._listening():
+                    warm_up(self._tf)
             self._began_s = time.perf_counter()
             self._state = "waiting"
             _active = self
@@ -385,6 +389,8 @@ class Session:
             notes=list(self.notes),
             tensorflow_version=getattr(self._tf, "__version__", ""),
             keras_version=getattr(keras, "__version__", None),
+            gpus=self._gpus,
+            log=list(self._log),
         )
 
     def load(self, *, keep: bool = False) -> Report:
@@ -409,11 +415,7 @@ class Session:
             if not self._paths:
                 nothing = [note for note in self.notes if note.startswith(_NOTHING)]
                 raise CaptureError(*nothing[:1] or [f"TensorFlow wrote no profile. {' '.join(self.notes)}".rstrip()])
-            info = self.info
-            report = load_run(self._paths, capture=info)
-            ignored = _ignored_options(self.options, [host.trace.space for host in report.hosts])
-            if ignored:
-                info.notes.append(_IGNORED.format(version=info.tensorflow_version, ignored=ignored))
+            report = load_run(self._paths, capture=self.info)
         except (CaptureError, ValueError):
             self.discard()  # there is nothing in it
             raise
@@ -441,7 +443,8 @@ class Session:
 
     def _begin(self) -> None:
         """Begin to record. The lock is held, or nobody else knows of this capture yet."""
-        self._start_profiler()
+        with self._listening():
+            self._start_profiler()
         self._growth_from = _process_bytes()
         self._started_s = time.time()
         self._start = time.perf_counter()
@@ -471,7 +474,8 @@ class Session:
                 self.notes.append(note)
             try:
                 self._synchronise()
-                self._stop_profiler()
+                with self._listening():
+                    self._stop_profiler()
             except BaseException:
                 # An interrupt during the stop would leave TensorFlow's session open.
                 self._drop_profiler()
@@ -480,6 +484,10 @@ class Session:
                 self._state = "done"
                 self._stop_s = time.perf_counter() - end
                 self._collect()
+
+    def _listening(self) -> contextlib.AbstractContextManager[None]:
+        """Listen to TensorFlow's log, if it can be about GPUs."""
+        return listening(self._log) if is_worth_listening(self._tf) else contextlib.nullcontext()
 
     def _stop_profiler(self) -> None:
         try:
@@ -496,7 +504,8 @@ class Session:
     def _synchronise(self) -> None:
         """Wait for the GPUs: what they have not finished is not in the profile."""
         try:
-            if not self._tf.config.list_physical_devices("GPU") or not _runtime_is_up():
+            self._gpus = len(self._tf.config.list_physical_devices("GPU"))
+            if not self._gpus or not _runtime_is_up():
                 return
             self._tf.test.experimental.sync_devices()
         except Exception as error:  # noqa: BLE001 - as above
@@ -699,27 +708,6 @@ def _local_directory(logdir: str | Path) -> Path:
     if "://" in str(logdir):
         raise CaptureError(f"The log directory must be a local one, not {logdir}. Nothing was run.")
     return Path(logdir).expanduser().absolute()
-
-
-def _ignored_options(options: Options, spaces: list[XSpace]) -> str:
-    """Say which options the profile shows not to have been followed; empty if none."""
-    from google.protobuf import unknown_fields
-    from google.protobuf.empty_pb2 import Empty
-
-    # The options that took effect, as newer versions of TensorFlow store them: a serialised ProfileOptions.
-    stored = [stats["profile_options"] for space in spaces for stats in space.plane_stats if "profile_options" in stats]
-    ignored = []
-    if stored and isinstance(stored[0], bytes):
-        # Its own class is TensorFlow's; read as an empty message, all its fields are unknown ones.
-        fields: Any = unknown_fields.UnknownFieldSet(Empty.FromString(stored[0]))
-        effective = {each.field_number: each.data for each in fields}
-        for number, option, asked in ((2, "host level", options.host_level), (3, "device level", options.device_level)):
-            if (level := effective.get(number, 0)) != asked:
-                ignored.append(f"{option} {asked} was asked for, {level} was recorded")
-    # Names of Python calls begin with a dollar sign.
-    if options.python and not any(name.startswith("$") for space in spaces for name in space.meta_name):
-        ignored.append("Python calls were asked for, none was recorded")
-    return "; ".join(ignored)
 
 
 class Profile:

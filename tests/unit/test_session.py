@@ -146,7 +146,7 @@ def test_gpus_are_synchronised_before_the_stop(profiler):
     with tfprof.profile() as p:
         pass
     assert profiler.synchronised == 1
-    assert p.report.notes == []
+    assert p.report.capture.notes == []
 
 
 def test_gpus_that_cannot_be_synchronised_are_said(profiler):
@@ -154,7 +154,7 @@ def test_gpus_that_cannot_be_synchronised_are_said(profiler):
     profiler.unsynchronisable = RuntimeError("sync_devices() must only be called in Eager mode")
     with tfprof.profile() as p:
         pass
-    (note,) = p.report.notes
+    (note,) = p.report.capture.notes
     assert "could not be synchronised" in note
     assert "Eager mode" in note
 
