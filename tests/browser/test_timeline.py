@@ -308,10 +308,10 @@ def test_what_is_not_drawn_one_by_one_is_said(cpu_fit: Viewer) -> None:
     merged = state["total"] - state["alone"]
     # The margins at both ends are no part of the trace.
     assert said == (
-        f"In view: the whole trace (463.0 ms), {state['total']:,} events: {state['alone']:,} drawn one by one, "
+        f"In view: 463.0 ms (all), {state['total']:,} events: {state['alone']:,} one by one, "
         f"{merged:,} short ones merged into bars"
     )
-    assert cpu_fit.page.locator(".tl-minilabel").text_content() == "Events: 0 – 463.0 ms"
+    assert cpu_fit.page.locator(".tl-minilabel").text_content() == "0 – 463.0 ms"
     state = cpu_fit.show(111, 111.1)
     said = cpu_fit.page.locator(".tl-foot span").first.text_content()
     assert said == f"In view: 100.0 µs, {state['total']:,} events"

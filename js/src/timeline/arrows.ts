@@ -2,8 +2,8 @@
  * Level of detail of arrows: which of all those between events have an end in the window, and which of them to draw.
  *
  * Flat arrays, ordered once by where the arrows begin and once by where they end, so that a frame walks only over what is in
- * its window. Where that is too much to be read, half of them are drawn, or a quarter, …: which ones depends on nothing but
- * their place among all, so that they stay the same ones while the window moves.
+ * its window. Where that is too much to be read, a share of them is drawn: which ones depends on nothing but their place among
+ * all, so that they stay the same ones while the window moves.
  */
 
 import type { Store } from "./data";
@@ -14,6 +14,9 @@ export const ABSENT = 0;
 export const ABOVE = 1;
 export const IN_VIEW = 2;
 export const BELOW = 3;
+
+/** In steps of this share fewer are drawn, so that they aren't others with each one that comes into the window. */
+const FEWER = 0.84;
 
 /** More arrows in a trace than these take too much memory; how many are beyond is told. */
 const MOST = 4_000_000;
@@ -96,10 +99,10 @@ export class Arrows {
     const [firstEnd, lastEnd] = [lower(keptByEnd, end, low, false), lower(keptByEnd, end, high, true)];
     let count = last - first;
     for (let k = firstEnd; k < lastEnd; k++) if (begin[keptByEnd[k]!]! < low) count++;
-    let halvings = 0;
-    while (count / 2 ** halvings > most) halvings++;
+    let share = 1;
+    while (count * share > most) share *= FEWER;
     const arrows: number[] = [];
-    const bound = 2 ** (32 - halvings);
+    const bound = 2 ** 32 * share;
     const add = (i: number) => {
       // Scattered evenly, whatever pattern the arrows follow (Knuth's multiplicative hash).
       if (Math.imul(i, 0x9e3779b1) >>> 0 < bound && arrows.length < most) arrows.push(i);

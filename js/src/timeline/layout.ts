@@ -6,7 +6,7 @@ export const HEADER_PX = 22;
 export const LANE_PX = 17;
 /** A folded track: all of its lanes, pressed flat. */
 export const FOLDED_PX = 14;
-const COUNTER_PX = 30;
+const COUNTER_PX = 25;
 const ABOVE_PX = 3;
 const BELOW_PX = 4;
 

@@ -57,12 +57,12 @@ export class Rows {
     const ofHost: Record<string, string> = host ? { host } : {};
     if (op !== "" && this.has("op_stats") && (await this.textsOf("ops", "name")).has(op)) {
       const fields = { name: op, host_or_device: onDevice ? "Device" : "Host" };
-      links.push(this.link("Row of the op", "Its row in TensorFlow stats", { tab: "op_stats", fields }));
+      links.push(this.link("Op in TensorFlow stats", "The op's row of the table", { tab: "op_stats", fields }));
     }
     if (onDevice && this.has("kernels") && (await this.textsOf("kernels", "kernel_name")).has(name)) {
       const known = await this.textsOf("kernels", "op_name");
       const fields = { kernel_name: name, ...(known.has(op) ? { op_name: op } : {}), ...ofHost };
-      links.push(this.link("Row of the kernel", "Its row in GPU kernels", { tab: "kernels", fields }));
+      links.push(this.link("Kernel in GPU kernels", "The kernel's row of the table", { tab: "kernels", fields }));
     }
     return links;
   }
@@ -75,6 +75,6 @@ export class Rows {
     const choose = [allocator, `G${allocator}`, `g${allocator}`, ...(host ? [host] : [])];
     const fields: Record<string, string> = op === "" || op === "(null)" ? {} : { op_name: op };
     const wish = { tab: "memory", fields, choose, time_ms };
-    return [this.link("Row of the memory", `What ${allocator} held then`, wish)];
+    return [this.link("Memory held then", `What ${allocator} held after the allocation`, wish)];
   }
 }

@@ -47,7 +47,7 @@ const READABLE_PX = 24;
 const MOST_ARROWS = 300;
 const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
-const FIRST_HEIGHT_PX = 460;
+const FIRST_HEIGHT_PX = 500;
 const MOST_STEP_TRACKS = 4;
 /** Names of changes of memory. */
 const MOST_LOOKED_AT = 1000;
@@ -84,6 +84,7 @@ export class Timeline implements Mounted {
   private readonly main = h("div", { class: "tl-main" });
   private readonly count = h("span");
   private readonly hint = h("span", { class: "tl-hint" });
+  private readonly arrowCount = h("span", { class: "tl-line", hidden: true });
   private readonly tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
   private readonly live = h("div", { class: "tl-sr", "aria-live": "polite" });
   private readonly folded = new Set<string>();
@@ -171,7 +172,7 @@ export class Timeline implements Mounted {
       this.toolbar.element,
       h("div", { class: "tl-minirow" }, this.extent(), this.minimap.element),
       this.main,
-      h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
+      h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, this.arrowCount, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
       this.details.element,
       this.toolbar.help,
       this.live,
@@ -255,8 +256,8 @@ export class Timeline implements Mounted {
     const begin = Number.isFinite(first) ? first * unit : 0;
     // What is less than a pixel is nothing to tell.
     const from = begin < item.span_ps / 1000 ? "0" : formatDuration(begin);
-    const title = `The first event begins at ${formatTime(begin, unit)}, the last one ends ${formatDuration(item.span_ps - begin)} later. Times count from the start of the trace.`;
-    return h("div", { class: "tl-minilabel", title }, `Events: ${from} – ${formatDuration(item.span_ps)}`);
+    const title = `The whole trace: the first event begins at ${formatTime(begin, unit)}, the last one ends ${formatDuration(item.span_ps - begin)} later. Times count from the start of the trace.`;
+    return h("div", { class: "tl-minilabel", title }, `${from} – ${formatDuration(item.span_ps)}`);
   }
 
   /** All of the trace, with the margins that the window can show. */
@@ -627,13 +628,14 @@ export class Timeline implements Mounted {
     for (const { label, hint, run } of links) this.details.addAction({ label, hint, run: () => this.leave(run) });
   }
 
-  /** The first allocation in an event of the host's (its output, as a rule), or the change of memory that it is. */
+  /** The first allocation in an op of the host's (its output, as a rule), or the change of memory that it is. */
   private changeIn({ store, lane, event }: Place): Place | null {
-    const { name } = this.names;
+    const { names } = this;
+    const { name } = names;
     const isChange = (each: number) => name[store.name[each]!] === ALLOCATION || name[store.name[each]!] === DEALLOCATION;
     if (isChange(event)) return { store, lane, event };
     const track = this.tracks[this.trackOf(store, lane)]!;
-    if (track.kind !== "host") return null;
+    if (track.kind !== "host" || names.op[store.name[event]!] === "") return null;
     for (let below = lane + 1; below < track.lane + track.lanes; below++) {
       const [first, last] = [store.laneFirst[below]!, store.laneFirst[below + 1]!];
       const from = store.firstStart(store.start[event]!, first, last);
@@ -764,9 +766,10 @@ export class Timeline implements Mounted {
       }
       count = Math.max(inView.count, weak.length + strong.length);
     }
+    if (!this.arrowsOfAll && count === 0) return this.overlay.showArrows([], []);
     const drawn = (weak.length + strong.length).toLocaleString("en-US");
     const beyond = this.arrowsOfAll && this.arrows!.beyond > 0 ? ` (${this.arrows!.beyond.toLocaleString("en-US")} of the trace are too many to be kept)` : "";
-    if (count > 0 || beyond) this.arrowWords = ` · ${drawn} of ${count.toLocaleString("en-US")} arrows drawn${beyond}`;
+    this.arrowWords = `${drawn} of ${count.toLocaleString("en-US")} arrows drawn${beyond}`;
     this.overlay.showArrows(weak, strong);
   }
 
@@ -1143,12 +1146,14 @@ export class Timeline implements Mounted {
     const [whole0, whole1] = this.whole();
     const [from, to] = [Math.max(left, whole0), Math.min(left + room.width * perPx, whole1)];
     // The margins before and after the trace are no part of it.
-    const time = from <= whole0 && to >= whole1 ? `the whole trace (${formatDuration((whole1 - whole0) * unit)})` : formatDuration(Math.max(0, to - from) * unit);
+    const time = formatDuration(Math.max(0, to - from) * unit) + (from <= whole0 && to >= whole1 ? " (all)" : "");
     const words =
       `In view: ${time}, ${count(shown.total)} ${shown.total === 1 ? "event" : "events"}` +
-      (merged > 0 ? `: ${count(shown.alone)} drawn one by one, ${count(merged)} short ${merged === 1 ? "one" : "ones"} merged into bars` : "") +
-      this.arrowWords;
+      (merged > 0 ? `: ${count(shown.alone)} one by one, ${count(merged)} short ${merged === 1 ? "one" : "ones"} merged into bars` : "");
     if (words !== this.count.textContent) this.count.textContent = words;
+    // A line of its own: what is above it must not wrap now and then while the window moves.
+    this.arrowCount.hidden = this.arrowWords === "";
+    if (this.arrowWords !== this.arrowCount.textContent) this.arrowCount.textContent = this.arrowWords;
     clearTimeout(this.settled);
     this.settled = setTimeout(() => {
       view.keep();
