@@ -24,6 +24,12 @@ FAULTS = {
     "retracing": (r"train_step was traced in 20 of its 20 calls.*", r"train_step is traced again and again"),
     "eager_loop": (r"[\d,]+ ops ran eagerly, one by one from Python.*", r"Ops run eagerly, one by one"),
 }
+# What the comparison of both reports says is the cause of the gain.
+CAUSES = {
+    "input_bound": r"mostly less waiting for input",
+    "retracing": r"mostly less tracing and compiling",
+    "eager_loop": r"mostly because ops no longer run eagerly, one by one from Python",
+}
 # What shows which sentence heads a report, last in its notebook.
 ASK = """
 for report in ({reports}):
@@ -31,13 +37,17 @@ for report in ({reports}):
     print(*[finding.title for finding in report.advice], sep=" | ")
     print(*[tab["id"] for tab in report.payload.tabs if any(item.get("level") == "error" for item in tab["items"])])
 """
+COMPARE = """
+import tfprof_widgets
+print(tfprof_widgets.compare(before, after).statement)
+"""
 
 
-def said(name: str, folder: Path, reports: str) -> list[str]:
-    """Run a notebook; return the lines that `ASK` prints, three a report: answer, findings, tools that failed."""
+def said(name: str, folder: Path, reports: str, more: str = "") -> list[str]:
+    """Run a notebook; return the lines that `ASK` and more code print, of `ASK` three a report: answer, findings, tools that failed."""
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
     nbformat.validate(notebook)
-    notebook.cells.append(nbformat.v4.new_code_cell(ASK.format(reports=reports)))
+    notebook.cells.append(nbformat.v4.new_code_cell(ASK.format(reports=reports) + more))
     resources = {"metadata": {"path": str(folder)}}
     nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3", resources=resources).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
@@ -48,12 +58,14 @@ def said(name: str, folder: Path, reports: str) -> list[str]:
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_first_sentence_names_the_fault_and_the_cure_ends_it(name, tmp_path):
     sentence, title = FAULTS[name]
-    answer, findings, failed, after, findings_after, failed_after, *_ = said(name, tmp_path, "before, after")
+    lines = said(name, tmp_path, "before, after", COMPARE)
+    answer, findings, failed, after, findings_after, failed_after, compared, *_ = lines
     assert re.fullmatch(sentence, answer)
     assert findings.split(" | ")[0] == title
     assert not re.fullmatch(sentence, after)
     assert title not in findings_after.split(" | ")
     assert failed + failed_after == ""
+    assert re.fullmatch(rf".*→.*× faster.*, {CAUSES[name]}.*\.", compared)
 
 
 def test_a_healthy_training_gets_no_finding(tmp_path):
