@@ -212,7 +212,7 @@ def _libraries(
         if line.strip().startswith(f"{name}.so"):
             add(line.rpartition("=> ")[2].strip(), "ldconfig")
     if wheel:
-        for directory in sys.path:
+        for directory in _python_path():
             for file in sorted(Path(directory or ".", wheel).glob(f"{name}.so*")):
                 add(str(file), "TensorFlow's own (pip)")
     prefix = variables.get("CONDA_PREFIX")
@@ -221,6 +221,10 @@ def _libraries(
     for file in elsewhere:
         add(str(file), "")
     return sorted((Library(path, via) for path, via in found.items()), key=lambda library: not library.via)
+
+
+def _python_path() -> list[str]:
+    return sys.path
 
 
 def _admins_only(root: Path) -> bool | None:

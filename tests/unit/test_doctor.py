@@ -63,7 +63,7 @@ class Fake:
 @pytest.fixture
 def fake(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_SYSTEM_PATH", ())  # not this machine's own programs
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])
+    monkeypatch.setattr(machine, "_python_path", lambda: [str(tmp_path / "site-packages")])
     return Fake(tmp_path)
 
 
