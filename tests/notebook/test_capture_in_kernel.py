@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 
 import pytest
@@ -43,6 +44,19 @@ def set_up(shared_kernel):
 @pytest.fixture
 def kernel(kernel, set_up):
     return kernel
+
+
+def test_the_kernel_has_the_tensorflow_of_these_tests(kernel):
+    assert kernel.evaluate("tf.__version__") in [
+        v for name in ("tensorflow", "tensorflow-cpu") for v in _versions(name)
+    ]
+
+
+def _versions(name: str) -> list[str]:
+    try:
+        return [importlib.metadata.version(name)]
+    except importlib.metadata.PackageNotFoundError:
+        return []
 
 
 # ---- a window of the cell --------------------------------------------------------------------------------------
@@ -308,6 +322,7 @@ def test_fifty_runs_good_and_failing_leave_nothing_but_the_last_report(kernel, t
         "    return sum(type(o).__name__ == 'Report' for o in gc.get_objects())\n"
         "before = threading.active_count()"
     )
+    kernel.run("os.environ['TFPROF_HISTORY_MIB'] = '0'  # which runs to keep for comparisons is another matter")
     for number in range(50):
         options = ("", "--steps 1:2", "--delay 60", "--duration 0.001", "--warmup 9")[number % 5]
         quiet = "--quiet" if number % 10 else ""

@@ -56,6 +56,26 @@ def test_validation_is_told_from_training_by_its_ops():
     assert steps.table["kind"].tolist() == (["train"] * 8 + ["test"] * 3) * 2
 
 
+def test_a_mark_that_found_the_data_at_its_end_is_no_step():
+    space = Space("worker-0")
+    line = python_thread(space)
+    for i in range(4):
+        line.event("train", 100 * i, 90, step_num=i, _r=1)
+    line.event("train", 400, 3, step_num=4, _r=1, end_of_data=1)
+    assert len(steps_of(space).table) == 4
+
+
+def test_batches_without_a_loop_of_keras_have_its_kinds():
+    space = Space("worker-0")
+    line = python_thread(space)
+    for i in range(6):
+        call(line, "one_step_on_data", 100 * i, 50)
+        function = "__inference_one_step_on_data_7" if i < 3 else "__inference_one_step_on_data_9"
+        line.event(f"EagerLocalExecute: {function}", 100 * i + 1, 40)
+        line.event("gradient_tape/mul/Mul:Mul" if i < 3 else "mul/Mul:Mul", 100 * i + 5, 10)
+    assert steps_of(space).table["kind"].tolist() == ["train"] * 3 + ["test"] * 3
+
+
 def test_marks_win_over_the_calls_inside_them():
     steps = steps_of(cpu_fit_capture(epochs=1, batches=10, marks="train"))
     assert len(steps.table) == 10
@@ -154,7 +174,7 @@ def test_no_step_gives_an_empty_table_and_says_what_to_do():
     steps = steps_of(space)
     assert len(steps.table) == 0
     assert list(steps.table.columns[-9:]) == list(CATEGORY_COLUMNS)
-    assert "step_num" in steps.notes[0]
+    assert "tfprof_widgets.step(i)" in steps.notes[0]
 
 
 def test_union_counts_overlaps_once():
