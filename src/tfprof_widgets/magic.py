@@ -12,6 +12,7 @@ the last value is there, an exception has come up, or at the latest when the cel
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import re
 import sys
@@ -380,15 +381,18 @@ class ProfileMagics(Magics):
             if run.report is None and run.failure is None:
                 if not run.quiet:
                     progress.say("tfprofile: the profiler is stopping …")
-                try:
+                # It takes the time it takes; an interrupt doesn't make it shorter.
+                with contextlib.suppress(KeyboardInterrupt):
                     run.session.stop()
-                finally:  # after an interrupt too
-                    self._load(run)
+                self._load(run)
             if run.report is None:
                 progress.fail(f"tfprofile: no report of {run.session.name}: {run.failure}")
             elif not run.quiet:
                 progress.say(f"tfprofile: making the report of {_size(run.report)} …")
                 progress.become(run.report)
+        except KeyboardInterrupt:
+            there = f"{VARIABLE} shows it" if run.report else "tfprof_widgets.recover() opens what was captured"
+            progress.fail(f"tfprofile: interrupted while the report of {run.session.name} was made; {there}.")
         finally:
             run.session.discard()
 
