@@ -288,6 +288,27 @@ def test_a_report_that_fails_leaves_the_value_and_no_older_report(shell, monkeyp
         assert "mine" not in shell.user_ns
 
 
+def test_an_interrupt_of_the_stop_shows_the_report_all_the_same(shell, monkeypatch):
+    def interrupted(self, error=None):
+        Session.running_now = False
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "stop", interrupted)
+    result, out = run(shell, "%%tfprofile\n3")
+    assert result.result == 3
+    assert out.count("<report of") == 1
+
+
+def test_an_interrupt_while_the_report_is_made_says_where_the_capture_is(shell, monkeypatch):
+    run(shell, "%%tfprofile\n1")
+    monkeypatch.setattr(Session, "damage", KeyboardInterrupt())
+    result, out = run(shell, "%%tfprofile\n2")
+    assert result.result == 2
+    assert "recover() opens what was captured" in out
+    assert "Traceback" not in out
+    assert "tfprof_report" not in shell.user_ns
+
+
 def test_a_cell_is_complete_when_a_cell_magic_is(shell):
     assert shell.check_complete("%%tfprofile\nx = 1")[0] == shell.check_complete("%%time\nx = 1")[0] == "incomplete"
     assert shell.check_complete("%%tfprofile\nx = 1\n\n")[0] == shell.check_complete("%%time\nx = 1\n\n")[0]
