@@ -384,6 +384,8 @@ class ProfileMagics(Magics):
                 # It takes the time it takes; an interrupt doesn't make it shorter.
                 with contextlib.suppress(KeyboardInterrupt):
                     run.session.stop()
+                if not run.quiet and run.session.size_bytes:
+                    progress.say(f"tfprofile: reading the profile, {run.session.size_bytes / 1e6:.1f} MB …")
                 self._load(run)
             if run.report is None:
                 progress.fail(f"tfprofile: no report of {run.session.name}: {run.failure}")

@@ -426,6 +426,11 @@ class Session:
             self.discard()
         return report
 
+    @property
+    def size_bytes(self) -> int:
+        """Size of the profile's files, as long as they are there; 0 before the profiler has stopped."""
+        return sum(path.stat().st_size for path in self._paths if path.exists())
+
     def discard(self) -> None:
         """Remove the temporary files; a profile kept in a log directory stays."""
         if self._scratch is not None:
