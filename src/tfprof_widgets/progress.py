@@ -50,7 +50,7 @@ class Progress:
         """Show what went wrong in place of the line."""
         self._wipe()
         if self._handle is not None:
-            self._show(_line(words), raw=True)
+            self._show(_line(words, opacity=1), raw=True)
         else:
             sys.stderr.write(f"{words}\n")
 
@@ -71,9 +71,9 @@ class Progress:
             display(what, raw=raw)
 
 
-def _line(words: str) -> dict[str, str]:
+def _line(words: str, opacity: float = 0.75) -> dict[str, str]:
     from html import escape
 
     # As wide as the report's own text; the theme's colours, where there are any.
-    style = "font-family: var(--jp-ui-font-family, sans-serif); opacity: 0.75; padding: 4px 0"
+    style = f"font-family: var(--jp-ui-font-family, sans-serif); opacity: {opacity}; padding: 4px 0"
     return {"text/plain": words, "text/html": f'<div class="tfprof-progress" style="{style}">{escape(words)}</div>'}

@@ -170,6 +170,7 @@ def test_the_value_is_shown_first_then_progress_which_becomes_the_report(kernel,
         ("execute_result", "value"),
         ("display_data", "tfprof-progress"),
         ("update_display_data", "tfprof-progress"),
+        ("update_display_data", "tfprof-progress"),
         ("update_display_data", "tfprof-report"),
     ]
     assert cell.kinds == ["execute_result", "display_data"]
