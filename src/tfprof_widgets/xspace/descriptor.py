@@ -95,9 +95,19 @@ _MESSAGES: dict[str, list[tuple[int, str, int | str, bool, bool]]] = {
 }
 
 
-@lru_cache(maxsize=1)
-def xplane_file() -> FileDescriptor:
-    """Return the file descriptor of the XSpace messages, made once per process."""
+# Fields that the reader takes as bytes: see `wire`.
+_LEFT_AS_BYTES = {("XEvent", "stats"), ("XEventMetadata", "stats")}
+
+
+@lru_cache(maxsize=2)
+def xplane_file(*, stats_as_bytes: bool = False) -> FileDescriptor:
+    """Return the file descriptor of the XSpace messages, made once per process.
+
+    Parameters
+    ----------
+    stats_as_bytes : bool
+        Whether events' stats are declared as bytes, which has them left undecoded.
+    """
     file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3")
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
@@ -109,7 +119,9 @@ def xplane_file() -> FileDescriptor:
                 number=number,
                 label=_Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL,
             )
-            if isinstance(kind, str):
+            if stats_as_bytes and (name, field_name) in _LEFT_AS_BYTES:
+                field.type = _BYTES
+            elif isinstance(kind, str):
                 field.type = _Field.TYPE_MESSAGE
                 field.type_name = f".{_PACKAGE}.{kind}"
             else:

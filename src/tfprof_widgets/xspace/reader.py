@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from .descriptor import xplane_file
 from .stats import Stats, StatVocabulary
@@ -155,14 +156,13 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "", *, keep: bool =
     try:
         batch = _decoder().list_to_record_batch([data])
     except Exception as error:  # ptars raises ValueError, and PanicException's base differs by version
-        msg = (
-            f"{name}: not a TensorFlow profile, or a damaged one ({error}). Expected the XSpace "
-            "message of a *.xplane.pb file; if it was copied, copy it again."
-        )
-        raise XSpaceError(msg) from error
+        raise _damaged(name, error) from error
     size_bytes, checksum, content = len(data), zlib.crc32(data), data if keep else None
     del source, data  # the decoded columns hold all of it: let it go before more is made
-    space = _flatten(batch, name, size_bytes)
+    try:
+        space = _flatten(batch, name, size_bytes)
+    except DecodeError as error:  # of stats, which are decoded there
+        raise _damaged(name, error) from error
     space.checksum, space.content = checksum, content
     if not space.plane_name:
         msg = (
@@ -184,11 +184,18 @@ def unpacked(data: bytes, name: str) -> bytes:
         raise XSpaceError(msg) from error
 
 
+def _damaged(name: str, error: Exception) -> XSpaceError:
+    return XSpaceError(
+        f"{name}: not a TensorFlow profile, or a damaged one ({error}). Expected the XSpace "
+        "message of a *.xplane.pb file; if it was copied, copy it again."
+    )
+
+
 @lru_cache(maxsize=1)
 def _decoder() -> Any:
     import ptars  # Rust, 4 ms; kept out of `import tfprof_widgets`
 
-    file = xplane_file()
+    file = xplane_file(stats_as_bytes=True)
     return ptars.HandlerPool([file]).get_for_message(file.message_types_by_name["XSpace"])
 
 
