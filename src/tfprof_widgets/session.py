@@ -98,7 +98,7 @@ _ENDED_BEFORE_STEP = (
 _NEVER_BEGAN = _NOTHING + "the profiler could not be started when its time came. {error}"
 
 _CUT_BY_TIME = (
-    "The recording was ended after {limit:g} s, the limit for one; the code went on without it. To record another part, give --delay, "
+    "The recording was ended after {limit:g} s, the limit; the code went on without the profiler. To record another part, give --delay, "
     "--duration, --warmup or --steps (in Python: parameters of the same names); --max-duration raises the limit."
 )
 
@@ -286,6 +286,7 @@ class Session:
         self._run_dir: Path | None = None
         self._tf: Any = None
         self._scratch: Scratch | None = None
+        self._attempted = False  # to start TensorFlow's session: until then what runs is somebody else's
         # new, waiting (for its window), recording, done
         self._state = "new"
         self._lock = threading.RLock()
@@ -526,6 +527,7 @@ class Session:
         )
         assert self._scratch is not None
         directory = str(self._scratch.path)
+        self._attempted = True
         try:
             experimental.start(directory, options=options)
             return
@@ -549,7 +551,8 @@ class Session:
     def _abandon(self) -> None:
         global _active
         # Needed after a refused start too: TensorFlow then keeps the refused session as if it ran.
-        self._drop_profiler()
+        if self._attempted:
+            self._drop_profiler()
         self._state = "done"
         self._unlisten()
         self._wake.set()
