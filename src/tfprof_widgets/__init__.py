@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .comparison.result import Comparison, compare
     from .diagnosis import Check, Diagnosis, doctor
     from .recovery import Recovered, recover
+    from .panel import CapturePanel, capture_panel
     from .report import Report, load, runs
     from .sampling import capture
     from .session import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CaptureError",
     "CaptureInfo",
+    "CapturePanel",
     "Check",
     "Comparison",
     "Diagnosis",
@@ -43,6 +45,7 @@ __all__ = [
     "TensorFlowMissingError",
     "XSpaceError",
     "capture",
+    "capture_panel",
     "compare",
     "doctor",
     "history",
@@ -72,6 +75,8 @@ _MODULE_OF = {
     "load": "report",
     "runs": "report",
     "capture": "sampling",
+    "CapturePanel": "panel",
+    "capture_panel": "panel",
     "XSpaceError": "xspace",
 }
 

@@ -143,7 +143,7 @@ def _check_html(check: Check) -> str:
         f'border: 1px solid rgba(128, 128, 128, 0.35); border-radius: 3px; background: rgba(128, 128, 128, 0.1)">{escape(command)}</pre>'
         for command in check.commands
     )
-    found = f'<div style="{"" if check.status == OK else "font-weight: 600"}">{escape(check.found)}</div>'
+    found = f'<div style="{"font-weight: 600" if check.status in (WARNING, ERROR) else ""}">{escape(check.found)}</div>'
     return (
         '<div style="display: flex; gap: 8px; padding: 6px 0; border-top: 1px solid rgba(128, 128, 128, 0.25)">'
         f'{badge}<div style="flex: 1 1 auto; min-width: 0">{found}{words}{commands}</div></div>'
