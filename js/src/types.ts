@@ -312,7 +312,7 @@ export interface StepperItem {
 export interface HeldItem {
   kind: "held";
   title?: string;
-  /** Its lines named `cursor` are moved to the chosen time. */
+  /** The columns of its data source `points` are filled from the events; its lines `cursor` are moved to the chosen time. */
   figure: FigureJson;
   alt: string;
   note?: string;
@@ -326,6 +326,9 @@ export interface HeldItem {
   count: number;
   peak: number;
   tick_ms: number;
+  /** Bytes in a unit of the chart. */
+  scale: number;
+  most_points: number;
   /** Names of rows that are no op: see `heldAt`. */
   labels: { other: string; stack: string; unnamed: string };
   /** The table's columns, order and download. */

@@ -32,10 +32,10 @@ describe("long names", () => {
     const name = "model/very/long/name/that/goes/on/dense_7/MatMul";
     const [start, end] = splitMiddle(name);
     expect(start + end).toBe(name);
-    expect(end).toBe("dense_7/MatMul");
+    expect(end).toBe("name/that/goes/on/dense_7/MatMul".slice(-29));
   });
   test("a character is never cut in two", () => {
-    const [start, end] = splitMiddle(`${"a".repeat(40)}😀${"b".repeat(13)}`);
+    const [start, end] = splitMiddle(`${"a".repeat(60)}😀${"b".repeat(35)}`);
     expect(end.startsWith("😀")).toBe(true);
     expect(() => encodeURIComponent(start)).not.toThrow(); // it does on half a character
   });

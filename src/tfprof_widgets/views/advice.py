@@ -119,8 +119,10 @@ def note(finding: Finding, step_ms: float) -> str:
     if not finding.saves_ms > 0:
         return sure
     if step_ms > 0:
-        share = min(100 * finding.saves_ms / step_ms, 100.0)
-        return f"saves up to {ms(finding.saves_ms, like=step_ms)} a step ({percent(share)}) · {sure}"
+        share = 100 * finding.saves_ms / step_ms
+        # What a straggler keeps the others waiting can be more than the average step.
+        words = f" ({percent(share)})" if share <= 100 else ""
+        return f"saves up to {ms(finding.saves_ms, like=step_ms)} a step{words} · {sure}"
     return f"saves up to {ms(finding.saves_ms)} of the capture · {sure}"
 
 

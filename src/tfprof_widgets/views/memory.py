@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _HEAP, _STACK, _FRAGMENTATION, _PEAK = "#2083d1", "#52c4f9", "#d88112", "#c8202b"
 _LINE = "#808890"
 _UNITS = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10))
-# Points of one chart, and of all charts of a report together (but so many of each at least).
-_MOST_POINTS, _MOST_POINTS_IN_ALL, _LEAST_POINTS = 4000, 16_000, 100
+# Points of one chart; of more the browser draws the least and the most of each stretch of time.
+_MOST_POINTS = 4000
 # More steps than these can't be seen as bands.
 _MOST_BANDS = 120
 # The capacity is drawn where the peak takes more than this share of it; below, the chart would be flat.
@@ -77,7 +77,6 @@ def memory_tab(
     several = "host" in memory
     by = ["host", "allocator"] if several else ["allocator"]
     rows_of = memory.groupby(by, sort=False, observed=True).indices
-    most = max(_LEAST_POINTS, min(_MOST_POINTS, _MOST_POINTS_IN_ALL // len(summary)))
     steps_of = dict(iter(steps.groupby("host", sort=False)))
     hosts: dict[str, dict[str, tuple[str, list[spec.Item]]]] = {}
     first = np.searchsorted(history.events["place"].to_numpy(), np.arange(len(summary) + 1)).tolist()
@@ -87,7 +86,7 @@ def memory_tab(
         name = str(allocator["allocator"])
         mine = steps_of.get(host) if several else steps
         rows = memory.iloc[rows_of[key]]
-        items = [_summary(allocator), _held(rows, allocator, mine, most, first[number])]
+        items = [_summary(allocator), _held(rows, allocator, mine, first[number])]
         hosts.setdefault(host, {})[f"memory-{number}"] = (f"{name} ({size(allocator['peak_bytes'])})", items)
     payload.add_table("memory_events", pack_history(history))
     payload.add_table("memory_blocks", history.blocks)
@@ -157,53 +156,10 @@ def _at_peak(allocator: pd.Series[Any], *, stack: bool, fragmentation: bool) -> 
 # ---- timeline -----------------------------------------------------------------------------------------------
 
 
-class _Points(NamedTuple):
-    """What is drawn of an allocator's events."""
-
-    time_ms: NDArray[np.float64]
-    heap: NDArray[np.float64]
-    stack: NDArray[np.float64]
-    free: NDArray[np.float64]
-    fragmentation: NDArray[np.float64]
-
-
-def thinned(time_ms: NDArray[np.float64], in_use: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return which events to draw: at most ``most``, the first, the last, and of each bucket of time the least and the most in use.
-
-    Parameters
-    ----------
-    time_ms, in_use : arrays (N)
-        In time order.
-    most : int
-        At least 4.
-    """
-    n = len(time_ms)
-    if n <= most:
-        return np.arange(n)
-    buckets = (most - 2) // 2
-    span = float(time_ms[-1] - time_ms[0]) or 1.0
-    bucket = np.minimum((buckets * (time_ms - time_ms[0]) / span).astype(np.int64), buckets - 1)
-    order = np.lexsort((in_use, bucket))
-    first = np.flatnonzero(np.diff(bucket[order], prepend=-1))
-    last = np.append(first[1:], n) - 1
-    return np.unique(np.concatenate([[0, n - 1], order[first], order[last]]))
-
-
-def _held(
-    rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame | None, most: int, first: int
-) -> spec.Item:
+def _held(rows: pd.DataFrame, allocator: pd.Series[Any], steps: pd.DataFrame | None, first: int) -> spec.Item:
     """The chart of an allocator, and what it held at the peak or at a time chosen there. ``first``: its first row of the events."""
     in_use = rows["in_use_bytes"].to_numpy()
-    drawn = thinned(rows["time_ms"].to_numpy(), in_use, most)
     unit, scale = _unit(float(allocator["peak_bytes"]))
-    shown = rows.iloc[drawn]
-    # With the digits that are shown: the fewer different numbers, the smaller they pack.
-    heap, stack, free = (
-        np.round(shown[f"{name}_bytes"].to_numpy(float) / scale, 3) for name in ("heap", "stack", "free")
-    )
-    points = _Points(
-        shown["time_ms"].to_numpy(float), heap, stack, free, np.round(100 * shown["fragmentation"].to_numpy(float), 1)
-    )
     has_stack = bool((rows["stack_bytes"] > 0).any())
     has_fragmentation = bool(rows["fragmentation"].notna().any())
     # What is free follows from what is in use, unless the allocator grows.
@@ -217,7 +173,7 @@ def _held(
     elif peak - least < _FLAT * peak:
         low, high = least - 0.3 * (peak - least or peak), peak + 0.4 * (peak - least or peak)
     low, high = max(low, 0.0) / scale, (high or 1.0) / scale
-    start, end = float(points.time_ms[0]), float(points.time_ms[-1])
+    start, end = float(rows["time_ms"].iloc[0]), float(rows["time_ms"].iloc[-1])
     room = 0.01 * (end - start) or 0.5
     ends = start - room, end + room
     bands, steps_note = _bands(steps, ends)
@@ -227,13 +183,6 @@ def _held(
     number = {"type": "value", "value": low}
     figure = _chart(unit or "B", stack=has_stack, fragmentation=has_fragmentation, free=grows).fill(
         {
-            "points": {
-                "time": points.time_ms,
-                "heap": points.heap,
-                **({"stack": points.stack, "in_use": points.heap + points.stack} if has_stack else {}),
-                **({"free": points.free} if grows else {}),
-                **({"fragmentation": points.fragmentation} if has_fragmentation else {}),
-            },
             "bands": {"from": bands[0], "to": bands[1]},
             "peak": {
                 "x": [peak_ms],
@@ -251,9 +200,6 @@ def _held(
         },
     )
     notes = ["Click at any time to see what was held then."]
-    if len(drawn) < len(rows):
-        words = "each stretch of time keeps its least and its most, so no peak is lost"
-        notes.append(f"{len(drawn):,} of {count(len(rows), 'point')} drawn: {words}.")
     if near:
         notes.append("Dashed: the capacity.")
     elif low > 0:
@@ -280,6 +226,8 @@ def _held(
         "count": len(rows),
         "peak": at_peak,
         "tick_ms": _TICK_MS,
+        "scale": scale,
+        "most_points": _MOST_POINTS,
         "labels": {"other": BEFORE_CAPTURE, "stack": STACK, "unnamed": _NO_OP},
         "table": _breakdown(),
     }
@@ -311,7 +259,8 @@ def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Templa
         *(["free"] if free else []),
         *(["fragmentation"] if fragmentation else []),
     ]
-    points = ColumnDataSource({name: [] for name in columns}, name="points")
+    # The browser fills it; BokehJS never ends drawing steps of no points.
+    points = ColumnDataSource({name: [0.0] for name in columns}, name="points")
     x_label = "Time since the start of the trace (ms)"
     p = spec.plot(210, (0, 1), (0, 1), x_label="" if fragmentation else x_label, y_label=f"Memory in use ({unit})")
     p.x_range.name, p.y_range.name = "time", "size"
@@ -394,7 +343,8 @@ def pack_history(history: MemoryHistory) -> pd.DataFrame:
         A row an event: ``time{n}`` (ticks since the event before of its allocator; for its first, since the start of the trace);
         ``begins{n}`` (0 for none, 1 for the row of ``blocks`` after the newest one so far, else 2 + the newest one's row - its row);
         ``ends{n}`` (0 for none, else 1 + the newest one's row - its row); both are mostly small numbers;
-        ``other{n}`` and ``stack{n}`` (zigzag of the change in bytes; for an allocator's first event, from 0).
+        ``other{n}``, ``stack{n}``, and ``whole{n}`` (in use and free) (zigzag of the change in bytes; for an allocator's first event,
+        from 0); ``fragmentation{n}`` (1 + per mille; 0 if unknown).
     """
     events = history.events
     place = events["place"].to_numpy()
@@ -410,13 +360,22 @@ def pack_history(history: MemoryHistory) -> pd.DataFrame:
 
     begins, ends = events["begins"].to_numpy(), events["ends"].to_numpy()
     newest = np.maximum.accumulate(begins) if len(begins) else begins
-    before = np.concatenate([[-1], newest[:-1]])[: len(begins)]
+    older = np.concatenate([[-1], newest[:-1]])[: len(begins)]
     ticks = np.rint(events["time_ms"].to_numpy() / _TICK_MS).astype(np.int64)
     columns = byte_columns("time", changes(ticks))
-    columns |= byte_columns("begins", np.select([begins < 0, begins > before], [0, 1], before - begins + 2))
+    columns |= byte_columns("begins", np.select([begins < 0, begins > older], [0, 1], older - begins + 2))
     columns |= byte_columns("ends", np.where(ends < 0, 0, newest - ends + 1))
     columns |= byte_columns("other", zigzag(changes(events["other_bytes"].to_numpy())))
-    columns |= byte_columns("stack", zigzag(changes(events["stack_bytes"].to_numpy())))
+    stack = events["stack_bytes"].to_numpy()
+    columns |= byte_columns("stack", zigzag(changes(stack)))
+    sizes = np.append(history.blocks["bytes"].to_numpy(np.int64), 0)  # -1 is none
+    held = np.cumsum(sizes[begins] - sizes[ends])
+    before = np.concatenate([[0], held])[starts]
+    held -= np.repeat(before, np.diff(np.append(starts, len(events))))
+    whole = held + events["other_bytes"].to_numpy() + stack + events["free_bytes"].to_numpy()
+    columns |= byte_columns("whole", zigzag(changes(whole)))
+    per_mille = np.nan_to_num(np.rint(1000 * events["fragmentation"].to_numpy(float)) + 1)
+    columns |= byte_columns("fragmentation", per_mille.astype(np.int64))
     return pd.DataFrame(columns)
 
 

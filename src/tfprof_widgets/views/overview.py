@@ -24,6 +24,7 @@ from bokeh.transform import stack
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from . import spec
 from .colors import CATEGORY_COLORS, HATCHED_CATEGORIES, text_color_on
+from .device_use import device_items
 from .spec import count, fact, ms, percent
 
 if TYPE_CHECKING:
@@ -51,8 +52,10 @@ _MOST_GAPS, _MOST_BARS, _MOST_DRAWN = 100, 300, 1000
 _GROUPS = 500
 # Lines over the chart, seen on light and dark pages.
 _LINE = "#808890"
-# So many steps that are too long for the chart are named in it; the note below it names a few more.
-_MOST_NAMED_ABOVE, _MOST_LISTED_ABOVE = 3, 5
+# Steps that are too long for the chart are named in it where there is this share of its width for each; the note names so many.
+_ROOM_FOR_TIME, _MOST_LISTED_ABOVE = 0.09, 8
+# Up to this share of the steps may be so much longer than the others that they are cut off.
+_MOST_CUT_SHARE = 0.25
 # The chart is at least as wide as so many bars.
 _FEWEST_WIDTHS = 12
 # A rough width of a letter of a bar's label, and of the narrowest bar that the report is made for.
@@ -65,7 +68,7 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
     Parameters
     ----------
     payload : Payload
-        Gets the table ``top_ops``.
+        Gets the table ``top_ops``, and those of `device_items`.
     summary : Overview
         Averages, top ops, environment.
     steps : DataFrame
@@ -74,6 +77,8 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
     items = [spec.text(summary.statement)] if summary.statement else []
     items += _step_items(summary, steps)
     items += _performance(summary)
+    hosts = [str(used.devices["host"].iloc[0]) if len(used.devices) else "" for used in summary.utilization]
+    items += device_items(payload, summary.utilization, hosts)
     items.append(_top_ops(payload, summary.top_ops))
     items.append(spec.facts("Run environment", [fact(label, value) for label, value in summary.environment.items()]))
     return spec.tab("overview", "Overview", items)
@@ -449,7 +454,7 @@ def _top(total: NDArray[np.float64], left_out: NDArray[np.bool_]) -> tuple[float
     usual = total[~left_out] if (~left_out).any() else total
     median = float(np.median(usual)) if len(usual) else 0.0
     outlying = total > 4 * median
-    few = outlying.sum() <= max(2, len(total) // 20)
+    few = outlying.sum() <= max(2, _MOST_CUT_SHARE * len(total))
     if median > 0 and few and (~outlying).any():
         rest = float(total[~outlying].max())
         if highest > 2 * rest:
@@ -462,15 +467,28 @@ def _mark_above(p: Plot, position: NDArray[np.float64], total: NDArray[np.float6
         return
     mark = Scatter(x="x", y=0.96 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
     spec.draw(p, ColumnDataSource({"x": position}), mark)
-    if len(position) > _MOST_NAMED_ABOVE:
-        return
+    room = _ROOM_FOR_TIME * (p.x_range.end - p.x_range.start)
+    named, taken = [], -np.inf
+    for i, x in enumerate(position.tolist()):
+        if x - taken >= room:
+            named.append(i)
+            taken = x
     middle = (p.x_range.start + p.x_range.end) / 2
-    for side, offset, align in ((position < middle, 8, "left"), (position >= middle, -8, "right")):
-        if not side.any():
+    # A word ends at the edge of the chart, or begins at its own mark.
+    to_left = [i for i in named if position[i] > p.x_range.end - room and position[i] >= middle]
+    for side, offset, align in (([i for i in named if i not in to_left], 8, "left"), (to_left, -8, "right")):
+        if not side:
             continue
         words = [ms(t) for t in total[side]]
-        height = [0.96 * top] * len(words)
-        spec.caption(p, position[side], height, words, text_align=align, x_offset=offset, text_font_size="11px")
+        spec.caption(
+            p,
+            position[side],
+            [0.96 * top] * len(words),
+            words,
+            text_align=align,
+            x_offset=offset,
+            text_font_size="11px",
+        )
 
 
 def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64]) -> str:
