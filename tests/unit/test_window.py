@@ -219,6 +219,19 @@ def test_a_profiler_that_cannot_start_later_leaves_the_code_alone(profiler):
     assert profiler.logdir is None
 
 
+def test_an_interrupt_of_the_start_leaves_another_s_session_alone(profiler, monkeypatch, tmp_path):
+    profiler.start(str(tmp_path))
+
+    def interrupted(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "Thread", interrupted)
+    with pytest.raises(KeyboardInterrupt), tfprof.profile(delay=60):
+        pytest.fail("the block must not run")
+    assert profiler.logdir == str(tmp_path)
+    profiler.stop()
+
+
 def test_many_threads_that_end_at_once_stop_once(profiler, monkeypatch):
     stops = []
     stop = profiler.stop
