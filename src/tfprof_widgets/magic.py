@@ -348,6 +348,7 @@ class ProfileMagics(Magics):
         except (CaptureError, ValueError) as error:
             run.failure = str(error)
         except Exception as error:  # noqa: BLE001 - the cell's own result must not suffer
+            session.leave()
             run.failure = (
                 f"making it failed with {describe_error(error)}. What was captured is kept until tfprof_widgets.recover() "
                 "opens it; with --logdir DIR it stays in DIR for good."
