@@ -60,6 +60,10 @@ py-test: $(VENV)/.installed-dev chromium  ## the Python tests: unit, oracle, not
 	@$(MAKE) --no-print-directory $(STATIC)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
+bench: $(VENV)/.installed-dev chromium  ## measure against XProf and the bare decode, into docs/performance.md (BIG=1: 10 M events too)
+	@$(MAKE) --no-print-directory $(STATIC)
+	$(BIN)/python benchmarks/bench.py $(if $(BIG),--big)
+
 build: $(VENV)/.installed-dev  ## an sdist, and the wheel made from it, in dist/
 	$(BIN)/python -m build
 
