@@ -1,7 +1,7 @@
 """Why a profile is empty, or has no GPU in it: what can be seen of it in a report, and on this machine.
 
-`report_checks` looks at a profile and is cheap: every report's notes come from it. `doctor` looks around too, and imports
-TensorFlow for that.
+`report_checks` looks at a profile and is cheap: every report's notes come from it. `doctor` looks around too, and has
+TensorFlow imported for that.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Diagnosis(Sequence[Check]):
 
     def _repr_html_(self) -> str:
         # The page's own colours; the theme's where it has any.
-        style = "max-width: 62em; font: 13px/1.45 var(--jp-ui-font-family, system-ui, sans-serif)"
+        style = "max-width: 62em; padding: 0 4px; font: 13px/1.45 var(--jp-ui-font-family, system-ui, sans-serif)"
         parts = [
             f'<div style="{style}">',
             f'<p style="margin: 4px 0 10px"><strong>tfprof_widgets’ doctor:</strong> {escape(self.summary)}</p>',
@@ -292,7 +292,8 @@ def doctor(report: Report | None = None) -> Diagnosis:
     """Find out why a profile is empty, or has no GPU in it.
 
     Looks at TensorFlow and its build, GPUs and their drivers, NVIDIA's profiling library CUPTI, the right to profile,
-    other profilers, and, if a report is given, at what it holds and what it was to hold. Imports TensorFlow.
+    other profilers, and, if a report is given, at what it holds and what it was to hold. TensorFlow is imported for that, in a
+    process of its own unless it is imported already.
 
     Parameters
     ----------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import platform
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +23,9 @@ _TENSORFLOWS = (
 # One is made of the other: these go together.
 _WRAPPERS = ("tensorflow-macos", "tensorflow-intel", "tensorflow-cpu-aws")
 _OTHERS = ("keras", "tensorflow-metal", "numpy", "pyarrow", "protobuf", "anywidget", "bokeh", "ipywidgets")
+
+
+_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -70,26 +75,70 @@ class Installation:
 
 
 def installation() -> Installation:
-    """Import TensorFlow and ask it."""
-    from .session import TensorFlowMissingError, describe_error, import_tensorflow
+    """Import TensorFlow and ask it: in this process where it is imported already, else in one of its own.
+
+    There, what it prints and loads does not disturb the user's, and one that crashes or hangs can be told.
+    """
     from .tensorflow_log import listening
 
     distributions = {name: version for name in _TENSORFLOWS if (version := _version(name))}
     versions = {name: version for name in _OTHERS if (version := _version(name))}
     log: list[str] = []
-    error, version, build, gpus = "", "", {}, []
-    with listening(log):
-        try:
-            tf = import_tensorflow()
-            version = str(getattr(tf, "__version__", ""))
-            build = dict(tf.sysconfig.get_build_info())
-            gpus = [str(device.name) for device in tf.config.list_physical_devices("GPU")]
-        except TensorFlowMissingError as missing:
-            error = str(missing)
-        except Exception as failure:  # noqa: BLE001 - a driver that does not answer, a vendor's build
-            error = "" if version else describe_error(failure)
-            log.append(describe_error(failure))
-    return Installation(distributions, versions, version, error, build, gpus, log)
+    if "tensorflow" in sys.modules:
+        with listening(log):
+            told = _ask_here()
+        told["log"] += log
+    else:
+        told = _ask_elsewhere()
+    return Installation(distributions, versions, **told)
+
+
+def _ask_here() -> dict[str, Any]:
+    """Return the fields of an `Installation` that TensorFlow itself tells."""
+    from .session import TensorFlowMissingError, describe_error, import_tensorflow
+
+    told: dict[str, Any] = {"log": []}
+    try:
+        tf = import_tensorflow()
+        told["version"] = str(getattr(tf, "__version__", ""))
+        told["build"] = dict(tf.sysconfig.get_build_info())
+        told["gpus"] = [str(device.name) for device in tf.config.list_physical_devices("GPU")]
+    except TensorFlowMissingError as missing:
+        told["error"] = str(missing)
+    except Exception as failure:  # noqa: BLE001 - a driver that does not answer, a vendor's build
+        told["log"].append(describe_error(failure))
+    return told
+
+
+_SCRIPT = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from tfprof_widgets.installation import _ask_here
+print("\\ntfprof:" + json.dumps(_ask_here(), default=str))
+"""
+
+
+def _ask_elsewhere() -> dict[str, Any]:
+    """As `_ask_here`, in another process, whose log is read."""
+    from .tensorflow_log import telling
+
+    command = [sys.executable, "-c", _SCRIPT, json.dumps(sys.path)]
+    try:
+        done = subprocess.run(  # noqa: S603 - this Python, and a fixed script
+            command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"Importing TensorFlow took more than {_TIMEOUT_S} s and was given up."}
+    except OSError as failure:
+        return {"error": f"No Python could be started to import TensorFlow: {failure}"}
+    _, marker, answer = done.stdout.rpartition("\ntfprof:")
+    if marker:
+        told: dict[str, Any] = json.loads(answer)
+        told["log"] += telling(done.stderr.splitlines())
+        return told
+    last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
+    how = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
+    return {"error": f"Importing TensorFlow crashed Python ({how}): {last}"}
 
 
 def installation_checks(installed: Installation, machine: Machine) -> Iterator[Check]:

@@ -43,7 +43,7 @@ class CapturePanel(widgets.VBox):
             placeholder="grpc://localhost:6009",
             description="Profiler server",
             tooltip="grpc://host:port, as given to tf.profiler.experimental.server.start; several workers: separated by commas",
-            layout={"flex": "1 1 320px", "width": "auto", "min_width": "260px", "max_width": "640px"},
+            layout={"flex": "1 1 260px", "width": "auto", "min_width": "220px", "max_width": "640px"},
             **labelled,
         )
         self._duration = widgets.BoundedFloatText(

@@ -1,25 +1,30 @@
 """TensorFlow's own log while the profiler starts and stops: that is where CUPTI's errors are told.
 
 TensorFlow writes to the process's standard error (file descriptor 2), below Python's ``sys.stderr``, and offers no way to
-listen. So the descriptor is led through a pipe meanwhile, and a thread passes on at once all that comes: nothing is
-hidden or lost, also of what a subprocess writes that was started meanwhile and lives longer.
+listen. So the descriptor is led through the system's ``tee`` meanwhile. Being a process of its own, it passes on at once
+all that comes, whatever this process does: holds Python's lock, crashes in a driver, or leaves a subprocess behind that
+writes longer.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
+import subprocess
 import sys
-import threading
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .known_messages import explained
 
-_PIPE_BYTES = 1 << 20
 # Said when a capture ends; tells that CUPTI was there and recorded nothing.
 _COUNTS = "GpuTracer has collected"
 _MOST_LINES = 200
+_MOST_BYTES = 10_000_000
+# Those that pass on what a subprocess still writes.
+_outliving: list[subprocess.Popen[bytes]] = []
 
 
 def is_worth_listening(tf: Any) -> bool:
@@ -33,6 +38,12 @@ def is_worth_listening(tf: Any) -> bool:
     return bool(build.get("is_cuda_build") or build.get("is_rocm_build"))
 
 
+def telling(lines: Iterable[str]) -> list[str]:
+    """Return the lines that tell something about the device tracer (see `known_messages`), the first 200 at most."""
+    told = (line.strip() for line in lines if _COUNTS in line or explained(line))
+    return [line for line, _ in zip(told, range(_MOST_LINES), strict=False)]
+
+
 @contextlib.contextmanager
 def listening(lines: list[str]) -> Iterator[None]:
     """Add what TensorFlow's log says about the device tracer to a list, while the body runs.
@@ -40,57 +51,49 @@ def listening(lines: list[str]) -> Iterator[None]:
     Parameters
     ----------
     lines
-        Gets the lines that are known to matter (`known_messages`); there is nothing else in it.
+        Gets the lines that are known to matter; 200 at most are in it.
     """
-    try:
-        original = os.dup(2)
-    except OSError:  # the process has no standard error
-        yield
-        return
-    try:
-        read, write = os.pipe()
-    except OSError:
-        os.close(original)
-        yield
-        return
-    _enlarge(write)
-    told: list[bytes] = []
-    reader = threading.Thread(target=_pass_on, args=(read, original, told), name="tfprof-log", daemon=True)
-    restore = os.dup(original)
-    reader.start()
-    os.dup2(write, 2)
-    os.close(write)
-    try:
-        yield
-    finally:
-        os.dup2(restore, 2)  # the pipe's last writer, unless a subprocess has it too
-        os.close(restore)
-        reader.join(timeout=1.0)
-        text = b"".join(list(told)).decode(errors="replace")
-        new = [line.strip() for line in text.splitlines() if _COUNTS in line or explained(line)]
-        lines += new[: max(0, _MOST_LINES - len(lines))]
+    with contextlib.ExitStack() as stack:
+        try:
+            original = os.dup(2)
+            stack.callback(os.close, original)
+            # It has no name: nothing of it can be left behind.
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            tee = _tee(original, copy.fileno())
+        except OSError:  # no standard error, no tee, no place for the copy: then the log stays unheard
+            tee = None
+        if tee is None:
+            yield
+            return
+        try:
+            yield
+        finally:
+            os.dup2(original, 2)  # the pipe has no writer now, unless a subprocess has it too
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                tee.wait(1.0)
+            _outliving[:] = [each for each in (*_outliving, tee) if each.poll() is None]
+            copy.seek(0)
+            text = copy.read(_MOST_BYTES).decode(errors="replace")
+            lines += telling(text.splitlines())[: max(0, _MOST_LINES - len(lines))]
 
 
-def _pass_on(read: int, original: int, told: list[bytes]) -> None:
-    kept = 0
+def _tee(original: int, copy: int) -> subprocess.Popen[bytes] | None:
+    """Lead the standard error through ``tee`` to where it led before, and into a file; None if there is no such program."""
+    program = shutil.which("tee")
+    if program is None:
+        return None
+    read, write = os.pipe()
     try:
-        while data := os.read(read, 65536):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(original, view) :]
-            if kept < _PIPE_BYTES:
-                told.append(data)
-                kept += len(data)
-    except OSError:  # whoever read the original is gone
-        pass
+        tee = subprocess.Popen(  # noqa: S603 - the system's own program
+            [program, f"/dev/fd/{copy}"],
+            stdin=read,
+            stdout=original,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(copy,),
+            start_new_session=True,  # an interrupt is for the profiled code
+        )
+        os.dup2(write, 2)
     finally:
         os.close(read)
-        os.close(original)
-
-
-def _enlarge(pipe: int) -> None:
-    """Make room in the pipe, so that a burst of lines never has to wait for the thread that reads it."""
-    with contextlib.suppress(ImportError, OSError, AttributeError):
-        import fcntl
-
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        os.close(write)
+    return tee

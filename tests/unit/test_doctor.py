@@ -420,6 +420,62 @@ def test_without_tensorflow(monkeypatch):
     assert "TensorFlow is needed" in found.error or "could not be imported" in found.error
 
 
+FAKE_TENSORFLOW = """
+import os, sys, types
+__version__ = "2.18.0"
+profiler = types.SimpleNamespace(experimental=object())
+sysconfig = types.SimpleNamespace(get_build_info=lambda: {"is_cuda_build": True})
+config = types.SimpleNamespace(list_physical_devices=lambda kind: [])
+print("chatter")
+"""
+
+
+@pytest.fixture
+def installed_tensorflow(tmp_path, monkeypatch):
+    """Return a function that installs a TensorFlow which isn't imported yet: source text → the installation asked elsewhere."""
+
+    def install(source: str) -> Installation:
+        package = tmp_path / "packages" / "tensorflow"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(source)
+        monkeypatch.syspath_prepend(str(package.parent))
+        monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+        found = installation.installation()
+        assert "tensorflow" not in sys.modules
+        return found
+
+    return install
+
+
+def test_tensorflow_is_asked_in_a_process_of_its_own(installed_tensorflow, capfd):
+    line = next(line for line, name in RECORDED.items() if name == "libraries")
+    found = installed_tensorflow(
+        f"{FAKE_TENSORFLOW}\nos.write(2, {line!r}.encode() + b'\\n')\nos.write(2, b'oneDNN is on')"
+    )
+    assert (found.version, found.is_cuda_build, found.gpus, found.error) == ("2.18.0", True, [], "")
+    assert found.log == [line]
+    assert capfd.readouterr() == ("", ""), "nothing of its chatter is the user's"
+
+
+def test_a_tensorflow_that_crashes_python(installed_tensorflow):
+    found = installed_tensorflow("import os, signal\nos.write(2, b'illegal\\n')\nos.kill(os.getpid(), signal.SIGKILL)")
+    assert found.error == "Importing TensorFlow crashed Python (signal 9): illegal"
+    (check,) = (one for one in installation_checks(found, machine.Machine()) if one.name == "tensorflow")
+    assert check.status == "error"
+    assert "crashed Python" in check.why
+
+
+def test_a_tensorflow_that_hangs(installed_tensorflow, monkeypatch):
+    monkeypatch.setattr(installation, "_TIMEOUT_S", 1)
+    found = installed_tensorflow("import time\ntime.sleep(60)")
+    assert "took more than 1 s" in found.error
+
+
+def test_a_tensorflow_that_is_broken(installed_tensorflow):
+    found = installed_tensorflow("raise ImportError('libcudart is missing')")
+    assert "libcudart is missing" in found.error
+
+
 def test_versions_are_those_of_the_distributions():
     assert installation._version("numpy") == importlib.metadata.version("numpy")
     assert installation._version("no-such-distribution") == ""

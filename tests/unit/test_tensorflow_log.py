@@ -98,10 +98,11 @@ def test_a_subprocess_that_lives_longer_keeps_its_output(capfd):
         child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     child.stdin.close()
     assert child.wait(30) == 0
-    for _ in range(100):
-        if "late" in (said := capfd.readouterr().err):
-            break
+    said = ""
+    deadline = time.monotonic() + 20
+    while not said and time.monotonic() < deadline:
         time.sleep(0.02)
+        said = capfd.readouterr().err
     assert said == "late"
 
 
@@ -111,6 +112,34 @@ def test_no_descriptor_is_left_open(capfd):
         with listening([]):
             log("line")
     assert len(set(Path("/dev/fd").iterdir())) <= len(before) + 1
+
+
+def test_a_process_that_crashes_has_told_why():
+    script = (
+        "import os, signal\nfrom tfprof_widgets.tensorflow_log import listening\nwith listening([]):\n"
+        " os.write(2, b'the last words\\n')\n os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-9, "the last words\n")
+
+
+def test_without_tee(monkeypatch, capfd):
+    monkeypatch.setenv("PATH", "/nowhere")
+    lines = []
+    with listening(lines):
+        log(next(iter(RECORDED)))
+    assert lines == []
+    assert capfd.readouterr().err == f"{next(iter(RECORDED))}\n"
+
+
+def test_without_a_place_for_the_copy(monkeypatch, capfd):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with listening([]):
+        log("said")
+    assert capfd.readouterr().err == "said\n"
 
 
 def test_a_process_without_standard_error():
