@@ -1,4 +1,4 @@
-"""axe-core over every tool of a report, light and dark: no serious or critical violation."""
+"""Every tool of a report, light and dark: no serious or critical violation by axe-core, and keys alone reach everything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CAPTURES = {
     "cpu": lambda: [cpu_fit_capture(2, 12, slow_input_us=3_000)],
     "gpu": lambda: [gpu_capture(2, 8, launch_us=60)],
     "input": lambda: [input_pipeline_capture(12, map_us=5_000).space],
-    "hosts": lambda: pod_captures(hosts=6, devices=2, steps=10, slow_host=2),
+    "hosts": lambda: pod_captures(hosts=64, devices=1, steps=4, slow_host=2),
 }
 # The page around the report is this test's, and what Bokeh draws on its canvas has the figure's text alternative beside it.
 RUN = """async () => {
@@ -59,4 +59,61 @@ def test_no_tool_has_a_serious_violation(browser, page_path, scheme):
             found[tab.inner_text()] = violations
     assert page.locator(".tfprof-app").get_attribute("data-tfprof-theme") == scheme
     context.close()
+    assert found == {}
+
+
+# What the Tab key should reach: of radio buttons the chosen one, of tabs the selected one.
+STOPS = """() => {
+  globalThis.reached ??= new Set(document.addEventListener("focusin", ({ target }) => globalThis.reached.add(target)));
+  const panel = document.querySelector(".tfprof-panel:not([hidden])");
+  const stops = [...panel.querySelectorAll("button, a[href], input, select, summary, [tabindex]")];
+  globalThis.stops = stops.filter((each) =>
+    each.checkVisibility() && !each.disabled && each.tabIndex >= 0 && (each.type !== "radio" || each.checked));
+  return globalThis.stops.length;
+}"""
+# A table makes its rows anew as they scroll into view, and with them their buttons: reaching some of those is reaching all.
+MISSED = """() => {
+  const buttons = ".tfprof-totrace";
+  const missed = globalThis.stops.filter((each) => !globalThis.reached.has(each) && !each.matches(buttons));
+  const inRows = globalThis.stops.some((each) => each.matches(buttons));
+  if (inRows && ![...globalThis.reached].some((each) => each.matches(buttons))) missed.push(...globalThis.stops);
+  return missed.map((each) => each.outerHTML.slice(0, 200));
+}"""
+# What looks as if it could be clicked, and isn't in anything that keys reach. A chart's marks have their words and keys beside it.
+MOUSE_ONLY = """() => {
+  const panel = document.querySelector(".tfprof-panel:not([hidden])");
+  const reachable = "button, a[href], input, select, summary, label, [tabindex]";
+  return [...panel.querySelectorAll("*")]
+    .filter((each) => each.checkVisibility() && getComputedStyle(each).cursor === "pointer" && each.closest(reachable) === null)
+    .filter((each) => each.closest(".tfprof-clickable") === null)
+    .map((each) => each.outerHTML.slice(0, 200));
+}"""
+
+
+def test_keys_alone_reach_everything(browser, page_path):
+    page = browser.new_page(viewport={"width": 1300, "height": 1000})
+    page.goto(page_path.as_uri())
+    tabs = page.get_by_role("tab")
+    tabs.first.focus()
+    found = {}
+    for number in range(tabs.count()):
+        tab = tabs.nth(number)
+        assert tab.evaluate("element => element === document.activeElement")
+        page.locator(".tfprof-panel:visible > *").first.wait_for()
+        page.wait_for_function(
+            "[...document.querySelectorAll('.tfprof-panel:not([hidden]) .tfprof-canvas')].every((each) => each.children.length)"
+        )
+        stops = page.evaluate(STOPS)
+        for _ in range(stops + 5):
+            page.keyboard.press("Tab")
+            if not page.evaluate(
+                "document.querySelector('.tfprof-panel:not([hidden])').contains(document.activeElement)"
+            ):
+                break
+        missed = page.evaluate(MISSED) + page.evaluate(MOUSE_ONLY)
+        if missed:
+            found[tab.inner_text()] = missed
+        tab.focus()
+        page.keyboard.press("ArrowRight")
+    page.close()
     assert found == {}
