@@ -79,3 +79,13 @@ def test_the_split_of_a_typical_step_adds_up_to_the_median_and_ignores_odd_steps
     typical = typical_split(ms, split)
     assert typical.sum() == pytest.approx(np.median(ms))
     assert typical[2] < 2
+
+
+def test_runs_that_are_far_apart_differ_however_much_they_drift():
+    noisy = steps(64, 0, scatter=0.1) * np.repeat(np.exp(0.8 * np.random.default_rng(3).normal(size=8)), 8)
+    low, high = np.percentile(noisy, (25, 75))
+    apart = compare_times(noisy, noisy * 1.2 * high / low)
+    assert apart.ratio > FAR_RATIO
+    assert apart.told == "slower"
+    assert apart.ratio_interval[0] > 1
+    assert compare_times(noisy, noisy * FAR_RATIO * 0.9).told == "no difference shown"
