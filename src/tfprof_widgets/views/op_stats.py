@@ -110,25 +110,25 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
     infix = "_with_idle" if idle else ""
     of_all = "of all thread time, idle time included" if idle else "of the self time of all ops"
     columns = [
-        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=60),
-        spec.column("host_or_device", "Host/device", "text", width=92),
-        spec.column("type", "Operation type", "text", min_width=130),
-        spec.column("name", "Operation name", "text", min_width=220, trace=True),
+        spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=56),
+        spec.column("host_or_device", "Host/device", "text", width=84),
+        spec.column("type", "Operation type", "text", min_width=112),
+        spec.column("name", "Operation name", "text", min_width=190, trace=True),
         spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
         spec.column(
-            "total_time_us", "Total time", "number", digits=1, unit="µs", width=88, hint="The ops called by it included"
+            "total_time_us", "Total time", "number", digits=1, unit="µs", width=84, hint="The ops called by it included"
         ),
-        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs", width=88),
+        spec.column("avg_time_us", "Average time", "number", digits=1, unit="µs", width=84),
         spec.column(
             "self_time_us",
             "Total self time",
             "number",
             digits=1,
             unit="µs",
-            width=88,
+            width=84,
             hint="Without the ops called by it",
         ),
-        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs", width=88),
+        spec.column("avg_self_time_us", "Average self time", "number", digits=1, unit="µs", width=84),
     ]
     for side in ("device", "host"):
         if (ops["host_or_device"] == side.capitalize()).any():
@@ -136,7 +136,7 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
             so_far = f"This op and those on the {side} ranked above it, in percent {of_all}"
             columns += [
                 spec.column(
-                    f"{side}_self_time{infix}_pct", f"Self time on {side}", "percent", digits=1, width=84, hint=share
+                    f"{side}_self_time{infix}_pct", f"Self time on {side}", "percent", digits=1, width=80, hint=share
                 ),
                 spec.column(
                     f"{side}_cumulative{infix}_pct",
@@ -144,7 +144,7 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
                     "number",
                     unit="%",
                     digits=1,
-                    width=96,
+                    width=92,
                     hint=so_far,
                 ),
             ]
@@ -153,7 +153,7 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
         spec.column("bandwidth_gibps", "Memory bandwidth", "number", digits=1, unit="GiB/s", width=100),
         spec.column("operational_intensity", "Operational intensity", "number", digits=2, unit="FLOP/B", width=100),
         spec.column("bound_by", "Bound by", "text", width=92),
-        spec.column("execution_mode", "Execution mode", "text", width=96, hint=_MODES),
+        spec.column("execution_mode", "Execution mode", "text", width=88, hint=_MODES),
     ]
     columns += [column for column in known if column["field"] in ops and ops[column["field"]].notna().any()]
     return spec.table(

@@ -26,7 +26,7 @@ _STATISTICS = {
     "max_ms": "Maximum",
 }
 # A name longer than this is cut in the middle: the summary is read in narrow places, and the report has it whole.
-_LONGEST_NAME = 72
+_LONGEST_NAME, _LONGEST_CATEGORY = 72, 24
 _MOST_FINDINGS = 3
 
 
@@ -129,7 +129,7 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
                 rank,
                 float(op["self_time_pct"]),
                 float(op["cumulative_pct"]),
-                str(op["category"]),
+                shortened(str(op["category"]), _LONGEST_CATEGORY),
                 shortened(str(op["name"])),
                 float(op["self_time_us"]),
                 int(op["occurrences"]),
@@ -142,8 +142,9 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
     )
 
 
-def shortened(name: str) -> str:
-    if len(name) <= _LONGEST_NAME:
+def shortened(name: str, most: int = _LONGEST_NAME) -> str:
+    """Cut a name in the middle."""
+    if len(name) <= most:
         return name
-    half = (_LONGEST_NAME - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"
+    end = most // 2
+    return f"{name[: most - 1 - end]}…{name[-end:]}"
