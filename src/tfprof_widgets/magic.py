@@ -18,7 +18,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ except ImportError:  # IPython 7, which Colab has: a final semicolon after a pro
         return magic_func
 
 
-from .options import RECORDED, SAMPLED, SHOWN, WINDOWED, Option
+from .options import COMPARED, RECORDED, SAMPLED, SHOWN, WINDOWED, Option
 from .progress import Progress
 from .session import CaptureError, Options, Session, describe_error, import_tensorflow, warm_up
 from .window import Window
@@ -83,8 +83,12 @@ class _Run:
     execution: ExecutionResult | None
     names: list[str]
     quiet: bool
+    asked: dict[str, Any] = field(default_factory=dict)  # of the report
     report: Report | None = None
     failure: str | None = None  # why there is no report
+    compared: bool = True
+    baseline: Report | None = None  # to compare with; else the cell's run before
+    cell: str = ""  # the notebook's id of the cell, and which of its runs this is
 
     def ends_with(self, result: ExecutionResult | None) -> bool:
         if self.execution is None or result is None or result is self.execution:
@@ -123,6 +127,7 @@ class ProfileMagics(Magics):
     @_shared(WINDOWED)
     @_shared(SAMPLED)
     @_shared(RECORDED)
+    @_shared(COMPARED)
     @argument("--quiet", action="store_true", help="don't display the report; it is still in tfprof_report.")
     @argument("code", nargs="*", help="for %%tfprofile on one line: the code to profile.")
     @line_cell_magic
@@ -230,6 +235,7 @@ class ProfileMagics(Magics):
             source = execution.info.raw_cell
         levels = Options(options.host_level, options.python, options.device_level)
         names = [VARIABLE] + ([options.variable] if options.variable else [])
+        baseline = self._baseline(options)
         try:
             window = Window(
                 options.delay, options.duration, options.steps, options.warmup, options.max_duration, options.max_memory
@@ -242,11 +248,31 @@ class ProfileMagics(Magics):
                 window=window,
                 warm_up=options.warmup_profiler,
             )
-            run = _Run(session, execution, names, options.quiet)
+            run = _Run(session, execution, names, options.quiet, _asked(options))
+            run.compared, run.baseline, run.cell = not options.no_compare, baseline, self._cell(execution)
             session.start()
         except (CaptureError, ValueError) as error:
             raise UsageError(str(error)) from None
         return run
+
+    def _baseline(self, options: Any) -> Report | None:
+        """Return what to compare with, if that is said; before the code runs, so that a slip costs no run."""
+        if options.baseline is None:
+            return None
+        from .comparison.rerun import baseline_of
+
+        try:
+            return baseline_of(options.baseline, self.shell.user_ns)
+        except KeyError as error:
+            raise UsageError(
+                f"--baseline needs a report's variable or a run of tfprof_widgets.history(): {error.args[0]}"
+            ) from None
+
+    def _cell(self, execution: ExecutionResult | None) -> str:
+        """Return which cell this is, as far as the notebook tells, and which of its runs."""
+        info = None if execution is None else execution.info
+        cell = getattr(info, "cell_id", None)
+        return f"{cell}#{len(self._to_display)}" if cell else ""
 
     def _ends_cell(self) -> bool:
         """Whether the last line of the cell is a ``%tfprofile``: then there is nothing after it to profile."""
@@ -289,7 +315,9 @@ class ProfileMagics(Magics):
         progress = Progress(None if options.quiet else self.shell)
         try:
             request = Request(addresses(options.server), duration_s, options.name or "", options.logdir, levels)
-            report = sample(request, lambda words, _share: progress.say(f"tfprofile: {words}"))
+            report = sample(request, lambda words, _share: progress.say(f"tfprofile: {words}")).as_asked(
+                **_asked(options)
+            )
         except (CaptureError, ValueError) as error:
             raise UsageError(str(error)) from None
         for name in [VARIABLE] + ([options.variable] if options.variable else []):
@@ -343,7 +371,7 @@ class ProfileMagics(Magics):
         session = run.session
         run.failure = "it was interrupted."
         try:
-            run.report = session.load(keep=True)
+            run.report = session.load(keep=True).as_asked(**run.asked)
             run.failure = None
         except (CaptureError, ValueError) as error:
             run.failure = str(error)
@@ -388,6 +416,10 @@ class ProfileMagics(Magics):
                 if not run.quiet and run.session.size_bytes:
                     progress.say(f"tfprofile: reading the profile, {run.session.size_bytes / 1e6:.1f} MB …")
                 self._load(run)
+            if run.report is not None:
+                from .comparison.rerun import remember
+
+                remember(run.report, cell=run.cell, baseline=run.baseline, shown=run.compared and not run.quiet)
             if run.report is None:
                 progress.fail(f"tfprofile: no report of {run.session.name}: {run.failure}")
             elif not run.quiet:
@@ -523,6 +555,11 @@ def uninstall(shell: InteractiveShell) -> None:
 def _registered(shell: InteractiveShell) -> ProfileMagics | None:
     # Asked from the shell, and by name, so that a reloaded module finds the magics of the old one.
     return shell.magics_manager.registry.get("ProfileMagics")
+
+
+def _asked(options: Any) -> dict[str, Any]:
+    """Return what is asked of the report; see `Report.as_asked`."""
+    return {"max_mb": options.max_mb, "anonymize": options.anonymize}
 
 
 def _size(report: Report) -> str:

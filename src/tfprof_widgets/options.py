@@ -10,6 +10,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .budget import DEFAULT_MAX_MB, parse_max_mb
 from .window import MAX_DURATION_S, MAX_GROWTH_GB, parse_steps
 
 
@@ -111,5 +112,33 @@ SAMPLED = (
     ),
 )
 
+# What the report is compared with; see `comparison.rerun`.
+COMPARED = (
+    _option(
+        "--baseline",
+        metavar="NAME",
+        help="compare with this run: a variable that holds a report, or a name in tfprof_widgets.history(). Default: the "
+        "run of this cell before, if there was one.",
+    ),
+    _option("--no-compare", action="store_true", help="don't say how the run did against the one before."),
+)
+
 # How the report is shown and shared.
-SHOWN = (_option("--name", metavar="TEXT", help='title of the report; quote it if it has spaces. Default: "In [n]".'),)
+SHOWN = (
+    _option(
+        "--name", metavar="TEXT", help='title of the report; quote it if it has spaces. Default: "In [n]", or the file.'
+    ),
+    _option(
+        "--max-mb",
+        metavar="MB",
+        type=_checked(parse_max_mb),
+        default=DEFAULT_MAX_MB,
+        help="size that the report may have; a larger one leaves out details of the trace and says so. none for no limit. "
+        f"Default: {DEFAULT_MAX_MB:g}.",
+    ),
+    _option(
+        "--anonymize",
+        action="store_true",
+        help="put stand-ins for host names, paths and user names: for reports to be shared.",
+    ),
+)

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from .analysis.recorded import recorded_rows
 from .analysis.selection import selected_own, selected_rows
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
+from .budget import DEFAULT_MAX_MB
 from .diagnosis import report_notes
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
+    from .analysis.thinning import Thinned
+    from .budget import Plan, Trimmed
     from .comparison.result import ComparedPart
     from .display.payload import Payload
     from .display.static_summary import Block
@@ -104,6 +107,7 @@ class Report:
         self.capture = capture
         self.hosts = [HostProfile(Trace(space, name)) for space, name in zip(spaces, hosts(spaces), strict=True)]
         self.is_anonymized = False
+        self._max_mb: float | None = DEFAULT_MAX_MB
         self._notes = list(notes)
         self._link: LinkWidget | None = None
         # By host, by name.
@@ -157,6 +161,17 @@ class Report:
         ]
         report._notes = [*map(stand_in, self._notes), stand_in.statement()]
         report.is_anonymized = True
+        report.max_mb = self.max_mb
+        return report
+
+    def as_asked(self, *, max_mb: float | None, anonymize: bool, name: str | None = None) -> Report:
+        """Return this report, or an anonymized one, as the options of the magic and the command line ask for it."""
+        from .session import CaptureInfo
+
+        if name:
+            self.capture = CaptureInfo(name) if self.capture is None else replace(self.capture, name=name)
+        report = self.anonymized() if anonymize and not self.is_anonymized else self
+        report.max_mb = max_mb
         return report
 
     # ---- what it says --------------------------------------------------------------------------------------
@@ -272,6 +287,13 @@ class Report:
         own = None
         before = 0
         for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
+            if (
+                isinstance(selected, dict)
+                and selected.get("timeline") == f"timeline_{index}_part_events"
+                and self._trimmed is not None
+            ):
+                selected = self._trimmed.timelines[index].in_whole(selected, data)
+                selected["timeline"] = f"timeline_{index}_events"
             if isinstance(selected, dict) and selected.get("timeline") == f"timeline_{index}_events":
                 rows = before + selected_rows(selected, data, host.trace)
                 own = selected_own(selected, data)
@@ -362,9 +384,76 @@ class Report:
 
     # ---- how it is shown -----------------------------------------------------------------------------------
 
+    @property
+    def max_mb(self) -> float | None:
+        """Size in MB that the report's page may have, 4 by default; None for no limit.
+
+        A page that would be larger keeps all its tables and the most important events of the trace one by one, and says what it leaves out.
+        """
+        return self._max_mb
+
+    @max_mb.setter
+    def max_mb(self, size: float | None) -> None:
+        if size is not None and not size > 0:
+            msg = f"max_mb is a size in MB above 0, or None for no limit, not {size!r}"
+            raise ValueError(msg)
+        self._max_mb = size
+        for made in ("_trimmed", "payload", "html"):
+            self.__dict__.pop(made, None)
+
     @cached_property
     def payload(self) -> Payload:
-        """The report's tabs and their data, as every display of it uses them."""
+        """The report's tabs and their data, as its page has them: what doesn't fit into `max_mb` is left out."""
+        trimmed = self._trimmed
+        return self._whole_payload if trimmed is None else trimmed.payload
+
+    @cached_property
+    def _trimmed(self) -> Trimmed | None:
+        """What of the report fits into a page; None if all does."""
+        from .budget import BYTES_PER_MB, HOW_TO_SEE_ALL, in_short, statement, trimmed
+        from .display.html import least_size, report_html
+
+        whole = self._whole_payload
+        if self.max_mb is None or least_size(whole) < 0.8 * self.max_mb * BYTES_PER_MB:
+            return None
+
+        def size_of(payload: Payload) -> int:
+            return len(report_html(payload, self._static_html_of(payload)).encode())
+
+        if size_of(whole) <= self.max_mb * BYTES_PER_MB:
+            return None
+
+        def make(plan: Plan) -> tuple[Payload, list[Thinned]]:
+            tables = {name: table for name, table in whole.tables.items() if not name.startswith("timeline")}
+            bundles = [bundle for bundle in whole.bundles if not bundle["name"].startswith("timeline")]
+            payload = replace(whole, tables=tables, bundles=bundles)
+            timelines = self._thinned(plan)
+            trace = tab_or_error("trace", "Trace", lambda: self._trace_tab(payload, plan, timelines))
+            payload.tabs = [trace if tab["id"] == "trace" else tab for tab in whole.tabs]
+            return payload, timelines
+
+        n_events = sum(host.trace.space.n_events for host in self.hosts)
+        found = trimmed(self.max_mb, size_of, make, sum(len(data.events) for data in self.timelines))
+        said = statement(found, self.timelines)
+        trace = next(tab for tab in found.payload.tabs if tab["id"] == "trace")
+        trace["items"].insert(0, {"kind": "text", "text": f"{said} {HOW_TO_SEE_ALL}", "level": "info"})
+        if whole.head is not None:
+            fact = {"label": "Shown one by one", "value": in_short(found, n_events), "hint": f"{said} {HOW_TO_SEE_ALL}"}
+            found.payload.head = {**whole.head, "facts": [*whole.head["facts"], fact]}
+        found.payload.notes = [*whole.notes, f"{said} {HOW_TO_SEE_ALL}"]
+        return found
+
+    def _thinned(self, plan: Plan) -> list[Thinned]:
+        from .analysis.thinning import thinned, without_bookkeeping
+
+        if plan.events is None:
+            return [without_bookkeeping(data) for data in self.timelines]
+        total = max(1, sum(len(data.events) for data in self.timelines))
+        return [thinned(data, plan.events * len(data.events) // total) for data in self.timelines]
+
+    @cached_property
+    def _whole_payload(self) -> Payload:
+        """The report's tabs and their data, whatever their size."""
         from . import __version__
         from .display.payload import Payload
         from .views.advice import answer
@@ -387,7 +476,7 @@ class Report:
     def show_compared(self, part: ComparedPart) -> None:
         """Show how this run compares with another in the displays made from now on; see `comparison.result.Comparison.part`."""
         self._compared = part
-        for made in ("_head_facts", "_summary", "payload", "html", "text"):
+        for made in ("_head_facts", "_summary", "_whole_payload", "_trimmed", "payload", "html", "text"):
             self.__dict__.pop(made, None)
 
     def _tools(self, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
@@ -488,17 +577,25 @@ class Report:
             msg = f"A track needs a name that no other one has, not {name!r}."
             raise ValueError(msg)
         own[name] = checked_track(frame)
-        for made in ("timelines", "payload", "html"):
+        for made in ("timelines", "_whole_payload", "_trimmed", "payload", "html"):
             self.__dict__.pop(made, None)
 
-    def _trace_tab(self, payload: Payload) -> Tab:
+    def _trace_tab(self, payload: Payload, plan: Plan | None = None, timelines: Sequence[Thinned] = ()) -> Tab:
+        """Make the tab of the trace: all of it, or what a plan leaves of it."""
         from .views import spec
         from .views.timeline import timeline_tab
 
-        tabs = [
-            timeline_tab(payload, data, self._colors, f"timeline_{index}", stat_columns(host.trace), flows(host.trace))
-            for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True))
-        ]
+        tabs = []
+        for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
+            prefix = f"timeline_{index}"
+            columns, left_out = stat_columns(host.trace)
+            arrows = flows(host.trace) if plan is None or plan.arrows else []
+            if plan is not None:
+                prefix, data = f"{prefix}_part", timelines[index].data
+                if not plan.details:
+                    left_out = {**left_out, **{column.name: len(column.event) for column in columns}}
+                    columns = [column for column in (timelines[index].stats,) if column is not None]
+            tabs.append(timeline_tab(payload, data, self._colors, prefix, (columns, left_out), arrows))
         if len(tabs) == 1:
             return tabs[0]
         # Hosts that run one program have nearly the same names.
@@ -533,9 +630,14 @@ class Report:
 
     @property
     def _static_html(self) -> str:
-        from .display.static_summary import to_html
+        return self._static_html_of(self.payload)
 
-        return to_html(self.title, self._summary)
+    def _static_html_of(self, payload: Payload) -> str:
+        """Return the summary in HTML, with the notes of a payload."""
+        from .display.static_summary import Notes, to_html
+
+        more = [note for note in payload.notes if note not in self.notes]
+        return to_html(self.title, [*self._summary, *([Notes(more)] if more else [])])
 
     @cached_property
     def html(self) -> str:
@@ -563,7 +665,7 @@ class Report:
         """Return the report as an anywidget, for ipywidgets layouts, Voilà, Colab, VS Code and marimo."""
         from .display.widget import ReportWidget
 
-        return self._follow(ReportWidget(self.payload))
+        return self._follow(ReportWidget(self._whole_payload))
 
     def overview_page(self, host: str | None = None) -> ReportWidget:
         """Return the Overview alone as an anywidget: recommendations, breakdown, step times, top ops, environment.
@@ -632,13 +734,21 @@ class Report:
         shown = None if range_ms is None else [float(ms) for ms in range_ms]
         return self._follow(ReportWidget(payload, range_ms=shown, highlight=highlight))
 
-    def to_html(self, path: str | os.PathLike[str], *, anonymize: bool = False) -> Path:
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_mb: float | Literal["as set"] | None = "as set",
+        anonymize: bool = False,
+    ) -> Path:
         """Write the report as one HTML file that opens from disk with no network.
 
         Parameters
         ----------
         path : path
             The file to write.
+        max_mb : float or None, optional
+            Size in MB that the file may have, None for no limit; by default the report's own `max_mb`.
         anonymize : bool
             Whether to put stand-ins for host names, paths and user names; see `anonymized`.
 
@@ -651,7 +761,14 @@ class Report:
 
         target = Path(path)
         shown = self.anonymized() if anonymize and not self.is_anonymized else self
-        target.write_text(report_page(shown.payload, shown._static_html, shown.title), encoding="utf-8")
+        before = shown.max_mb
+        if max_mb == "as set" or max_mb == before:
+            page = report_page(shown.payload, shown._static_html, shown.title)
+        else:
+            shown.max_mb = max_mb
+            page = report_page(shown.payload, shown._static_html, shown.title)
+            shown.max_mb = before
+        target.write_text(page, encoding="utf-8")
         return target
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -56,8 +56,8 @@ class Thinned:
     def n_alone(self) -> int:
         """Events of the trace that are there one by one."""
         own = self.data.tracks[self.data.tracks["kind"].isin(["host", "device"])]
-        rows = [np.arange(first, first + count) for first, count in zip(own["first"], own["count"], strict=True)]
-        return int((self.count[np.concatenate(rows or [[]]).astype(np.int64)] == 1).sum())
+        rows = [self.count[first : first + count] for first, count in zip(own["first"], own["count"], strict=True)]
+        return int(sum((count == 1).sum() for count in rows))
 
     @property
     def stats(self) -> StatColumn | None:

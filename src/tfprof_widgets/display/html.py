@@ -64,7 +64,8 @@ style-src 'unsafe-inline' blob:; img-src data: blob:; font-src data:; base-uri '
 body { margin: 0 auto; padding: 16px; max-width: 1600px; background: #f1f3f5;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 .tfprof-static table { border-collapse: collapse; font-size: 90%; font-variant-numeric: tabular-nums; }
-.tfprof-static :is(th, td) { padding: 2px 10px; border-bottom: 1px solid #c4cad1; overflow-wrap: anywhere; }
+.tfprof-static :is(th, td) { padding: 2px 8px; border-bottom: 1px solid #c4cad1; }
+.tfprof-static :is(p, li, td[align=left]) { overflow-wrap: anywhere; }
 .tfprof-static th { vertical-align: bottom; }
 .tfprof-static tr { break-inside: avoid; }
 @media print { body { padding: 0; background: none; font-size: 10pt; } }
@@ -103,6 +104,12 @@ def report_page(payload: Payload, static_html: str, title: str) -> str:
     """
     head, tail = _PAGE.split("@REPORT@")
     return head.replace("@TITLE@", escape(visible(title))) + _root(payload, static_html, _PAGE_HINT) + tail
+
+
+def least_size(payload: Payload) -> int:
+    """Return how many bytes a page has at least: those of its tables and of the code, without making it."""
+    packed = [*payload.tables.values(), assets.front_end_gz("inline.js"), assets.bokeh_gz()]
+    return sum(map(len, packed)) * 4 // 3
 
 
 def _root(payload: Payload, static_html: str, hint: str) -> str:

@@ -14,6 +14,7 @@ class Words(NamedTuple):
 
 
 _STATS = {
+    "merged_events": Words("Events merged", "", "into this bar, whose length is their times added up"),
     # ops and functions
     "shape": Words("Shape", "", "of the tensor"),
     "shapes": Words("Shapes", "", "of the elements' components"),
