@@ -73,8 +73,24 @@ def test_what_goes_by_in_steps_that_are_all_traced_is_not_laid_on_python():
 
 def test_tracing_once_is_no_fault_but_a_first_step_full_of_it_is_said():
     findings = advice_of(python_loop(8, traced=1))
-    assert "The first step was still being compiled" in titles(findings)
+    (first,) = (finding for finding in findings if finding.title == "The first step was still being compiled")
+    assert "left out of the averages" in first.statement
     assert not any("traced again" in title for title in titles(findings))
+
+
+def test_a_step_that_is_the_only_one_is_not_said_to_be_left_out_of_the_averages():
+    (only,) = (f for f in advice_of(python_loop(1, traced=1)) if f.title == "The first step was still being compiled")
+    assert "no other step of its kind" in only.statement
+    assert "left out" not in only.statement
+
+
+def test_on_several_devices_input_takes_what_the_overview_says():
+    report = Report([read(gpu_capture(devices=2, steps=8, input_us=4_000).bytes())])
+    (waits,) = (finding for finding in report.advice if finding.title == "The run waits for its input")
+    step = report.overview.step_time.iloc[0]
+    assert waits.saves_ms == pytest.approx(step["input_ms"])
+    assert f"({100 * step['input_ms'] / step['mean_ms']:.1f} %)" in waits.statement
+    assert f"({100 * step['input_ms'] / step['mean_ms']:.0f} %)" in waits.evidence["Waiting for input"]
 
 
 def test_an_eager_loop_is_told():

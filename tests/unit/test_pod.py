@@ -42,6 +42,12 @@ def test_hosts_with_nothing_in_common_are_shown_and_said():
     assert "overlap none of" in result.notes[0]
 
 
+def test_many_hosts_apart_are_one_note():
+    result = pod([host(f"h{i}", [1000 * i, 1000 * i + 10]) for i in range(9)])
+    (note,) = (note for note in result.notes if "overlap none of" in note)
+    assert "h1, h2, h3 and 5 more" in note
+
+
 def test_a_host_without_steps_is_named():
     result = pod([host("a", [0, 10]), host("b", []), host("c", [0, 10])])
     assert set(result.table["host"]) == {"a", "c"}

@@ -225,6 +225,23 @@ def test_the_analysis_own_words_come_instead_where_there_are_any():
     assert "Trace(" not in texts(tab)
 
 
+@pytest.mark.parametrize("outliers", [[0], [0, 1, 2], [3, 9, 17, 18, 30, 39]])
+def test_steps_that_are_far_longer_do_not_squash_the_others(outliers):
+    steps = steps_frame(40)
+    long = steps["step"].isin(outliers)
+    steps.loc[long, ["other_ms", "duration_ms"]] += 500.0
+    (chart,) = charts(tab_of(steps)[0], "Step time: 40 steps")
+    plot = plot_of(chart)
+    usual = steps["duration_ms"][~long].max()
+    assert usual < plot.y_range.end < 2 * usual
+    for step in outliers:
+        assert f"step {step} (50" in chart["note"]
+    # Where there is room for it, the time stands at the mark.
+    written = [words for r in plot.renderers for words in r.data_source.data.get("words", [])]
+    assert 1 <= len(written) <= len(outliers)
+    assert all(words.startswith("50") for words in written)
+
+
 # ---- the breakdown -------------------------------------------------------------------------------------------
 
 
