@@ -34,9 +34,9 @@ DRAWN = """
     const { store } = box;
     const event = part.event[i];
     return [t.tracks[box.track].label, box.lane - t.tracks[box.track].lane, part.left[i], part.right[i], part.count[i], part.busy[i],
-      t.names.name[store.name[event]], (box.top + box.bottom) / 2 - t.scroll];
+      t.names.name[store.name[event]], (box.top + box.bottom) / 2 - t.scroll, box.track];
   });
-  const lanes = t.shown.boxes.map((b) => [t.tracks[b.track].label, b.lane - t.tracks[b.track].lane]);
+  const lanes = t.shown.boxes.map((b) => [t.tracks[b.track].label, b.lane - t.tracks[b.track].lane, b.track]);
   return { singles: rows(singles), bars: rows(bars), lanes };
 }
 """
@@ -93,9 +93,10 @@ class Viewer:
             [label, lane],
         )
 
-    def events(self, label: str, lane: int) -> pd.DataFrame:
-        """Events of one lane, in ticks, with their names."""
-        row = self.data.tracks[self.data.tracks["label"] == label].iloc[0]
+    def events(self, label: str, lane: int, track: int | None = None) -> pd.DataFrame:
+        """Events of one lane, in ticks, with their names; of the first track of that label, if not of a given one."""
+        tracks = self.data.tracks
+        row = tracks[tracks["label"] == label].iloc[0] if track is None else tracks.iloc[track]
         frame = self.data.hidden if row["hidden"] else self.data.events
         events = frame.iloc[row["first"] : row["first"] + row["count"]]
         events = events[events["lane"] == lane]

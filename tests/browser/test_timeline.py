@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from generate import Space
+from generate import Space, gpu_capture
 from tfprof_widgets import xspace
 from tfprof_widgets.analysis.details import ID_STATS, first_row
 from tfprof_widgets.analysis.events import Trace
@@ -75,32 +75,73 @@ def cpu_fit(browser, capture):
 # ---- what is drawn ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def gpu_w0(browser, capture):
+    trace = Trace(xspace.read(capture("gpu_w0")))
+    data, html = page_of(trace)
+    viewer = Viewer(*open_painted(browser, html, width=1400), data=data, trace=trace)
+    yield viewer
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+@pytest.fixture(scope="module")
+def gpu(browser):
+    trace = Trace(xspace.read(gpu_capture(2, steps=40).bytes()))
+    data, html = page_of(trace)
+    viewer = Viewer(*open_painted(browser, html, width=1400), data=data, trace=trace)
+    yield viewer
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
 @pytest.mark.parametrize(
     ("start_ms", "end_ms", "scroll"), [(-1, 464, 0), (100, 160, 0), (110, 114, 150), (111, 111.2, 200)]
 )
 def test_what_is_drawn_is_what_is_in_the_file(cpu_fit: Viewer, start_ms: float, end_ms: float, scroll: float) -> None:
-    state = cpu_fit.show(start_ms, end_ms, scroll)
-    drawn = cpu_fit.page.evaluate(DRAWN)
-    columns = ["track", "lane", "left", "right", "count", "busy", "name", "y"]
+    check_what_is_drawn(cpu_fit, start_ms, end_ms, scroll)
+
+
+@pytest.mark.parametrize(("start_ms", "end_ms", "scroll"), [(-20, 2800, 0), (2560, 2600, 600), (2574, 2574.05, 900)])
+def test_what_is_drawn_of_devices_is_what_is_in_the_file(
+    gpu_w0: Viewer, start_ms: float, end_ms: float, scroll: float
+) -> None:
+    check_what_is_drawn(gpu_w0, start_ms, end_ms, scroll)
+
+
+@pytest.mark.parametrize("share", [1.02, 0.1, 0.003, 0.00001])
+@pytest.mark.parametrize("scroll", [0, 10_000])
+def test_what_is_drawn_of_a_generated_capture(gpu: Viewer, share: float, scroll: float) -> None:
+    half = share * gpu.data.span_ps / 1e9 / 2
+    busy = gpu.data.events["start_ps"].median() / 1e9
+    middle = gpu.data.span_ps / 1e9 / 2 if share > 1 else busy
+    check_what_is_drawn(gpu, middle - half, middle + half, scroll)
+
+
+def check_what_is_drawn(viewer: Viewer, start_ms: float, end_ms: float, scroll: float) -> None:
+    state = viewer.show(start_ms, end_ms, scroll)
+    drawn = viewer.page.evaluate(DRAWN)
+    assert drawn["lanes"]
+    columns = ["track", "lane", "left", "right", "count", "busy", "name", "y", "index"]
     singles, bars = (pd.DataFrame(drawn[part], columns=columns) for part in ("singles", "bars"))
     assert len(singles) + len(bars) == state["rectangles"] <= 10_000
     pixel = state["perPx"] * state["minPx"]
     low = math.floor(state["left"] / pixel) * pixel
     high = math.ceil((state["left"] + state["width"] * state["perPx"]) / pixel) * pixel
     n = 0
-    for track, lane in drawn["lanes"]:
-        events = cpu_fit.events(track, lane)
+    for label, lane, track in drawn["lanes"]:
+        events = viewer.events(label, lane, track)
         events = events[(events["end"] >= low) & (events["start"] < high)]
         n += len(events)
         is_long = (events["end"] - events["start"]) >= pixel
-        mine = singles[(singles["track"] == track) & (singles["lane"] == lane)]
+        mine = singles[(singles["index"] == track) & (singles["lane"] == lane)]
         # Every event of a pixel or more is there, at its place, under its name.
         assert mine["name"].to_list() == events["name"][is_long].to_list()
         np.testing.assert_array_equal(mine["left"], events["start"][is_long])
         np.testing.assert_array_equal(mine["right"], events["end"][is_long])
         # The bars hold all the others, and cover them and nothing farther than a pixel from them.
         short = events[~is_long]
-        own = bars[(bars["track"] == track) & (bars["lane"] == lane)]
+        own = bars[(bars["index"] == track) & (bars["lane"] == lane)]
         assert own["count"].sum() == len(short)
         assert own["busy"].sum() == pytest.approx((short["end"] - short["start"]).sum(), abs=1e-3)
         for bar in own.itertuples():
@@ -225,6 +266,70 @@ def test_ctrl_and_the_wheel_zoom_at_once(viewer: Viewer) -> None:
     after = viewer.settle()
     assert after["perPx"] < 0.9 * before["perPx"]
     assert viewer.point(10_000_000, 100)[0] == pytest.approx(x, abs=2)
+
+
+@pytest.fixture
+def touched(browser, small_trace):
+    """A viewer on a screen that is touched, and a function that puts fingers on it."""
+    trace, data, html = small_trace
+    viewer = Viewer(*open_painted(browser, html, has_touch=True), data=data, trace=trace)
+    session = viewer.page.context.new_cdp_session(viewer.page)
+
+    def touch(kind: str, *fingers: tuple[float, float]) -> None:
+        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    yield viewer, touch
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+def test_one_finger_pans_and_a_tap_selects(touched) -> None:
+    viewer, touch = touched
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    before = viewer.show(10, 20)
+    box = viewer.over
+    x, y = box["x"] + 500, box["y"] + 150
+    touch("touchStart", (x, y))
+    for step in range(1, 9):
+        touch("touchMove", (x - 15 * step, y - 5 * step))
+    touch("touchEnd")
+    after = viewer.settle()
+    assert (after["left"] - before["left"]) / before["perPx"] == pytest.approx(120, abs=0.01)
+    assert after["perPx"] == before["perPx"]
+    assert after["scroll"] == 40
+    assert viewer.page.evaluate("() => scrollY") == 0  # the page stays where it is
+    assert viewer.page.locator(".tl-details").is_hidden()
+    viewer.show(10, 20)
+    point = viewer.point(12_450_000, viewer.lane_y("python (main)", 1))
+    touch("touchStart", point)
+    touch("touchEnd")
+    viewer.page.locator(".tl-details h5").wait_for()
+    assert viewer.page.locator(".tl-details h5").text_content() == "call"
+
+
+def test_two_fingers_zoom_at_what_is_between_them(touched) -> None:
+    viewer, touch = touched
+    before = viewer.show(10, 20)
+    box = viewer.over
+    x, y = box["x"] + 400, box["y"] + 100
+    time = before["left"] + 400 * before["perPx"]
+    touch("touchStart", (x - 50, y), (x + 50, y))
+    for step in range(1, 11):
+        touch("touchMove", (x - 50 - 10 * step, y), (x + 50 + 10 * step, y))
+    touch("touchEnd")
+    after = viewer.settle()
+    # The fingers are three times as far apart, and so is what was under them.
+    assert after["perPx"] == pytest.approx(before["perPx"] / 3, rel=0.02)
+    assert viewer.point(time, 0)[0] == pytest.approx(x, abs=6)
+    # Both going one way pan.
+    touch("touchStart", (x - 50, y), (x + 50, y))
+    for step in range(1, 6):
+        touch("touchMove", (x - 50 + 10 * step, y), (x + 50 + 10 * step, y))
+    touch("touchEnd")
+    moved = viewer.settle()
+    assert moved["perPx"] == pytest.approx(after["perPx"], rel=0.05)
+    assert viewer.point(time, 0)[0] == pytest.approx(x + 50, abs=12)
 
 
 def test_dragging_pans_and_scrolls(viewer: Viewer) -> None:
@@ -443,7 +548,17 @@ def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
     viewer.page.mouse.up()
     assert viewer.settle()["ranges"] == [{"start": 4_000_000, "end": 4_900_000}]
     assert viewer.page.locator(".tl-range span").text_content() == "900.0 µs"
-    viewer.page.keyboard.press("Escape")
+    # A second one, of the event that is selected.
+    viewer.page.keyboard.press("2")
+    viewer.page.mouse.click(*viewer.point(4_600_000, viewer.lane_y("python (main)", 1)))
+    viewer.page.keyboard.press("m")
+    assert viewer.settle()["ranges"] == [{"start": 4_000_000, "end": 4_900_000}, {"start": 4_050_000, "end": 4_850_000}]
+    assert viewer.page.locator(".tl-range span").all_text_contents() == ["900.0 µs", "800.0 µs"]
+    # Their labels stand below each other.
+    first, second = (label.bounding_box() for label in viewer.page.locator(".tl-range span").all())
+    assert first["y"] + first["height"] <= second["y"] + 1
+    for _ in range(2):
+        viewer.page.keyboard.press("Escape")
     assert viewer.settle()["ranges"] == []
 
 
@@ -619,6 +734,70 @@ def test_arrows_show_what_led_to_what(browser) -> None:
     page.context.close()
 
 
+def test_the_search_of_a_report_counts_what_its_events_hold(browser) -> None:
+    report = Report([xspace.read(gpu_capture(2, steps=12).bytes())])
+    viewer = open_report(browser, report)
+    box = viewer.page.locator(".tl-search input")
+    for text in ("conv2d", "Memcpy", "ampere", "ThreadpoolListener"):
+        box.fill(text)
+        hit = report.events[report.events["name"].astype(str).str.contains(text, case=False, regex=False)]
+        said = f"{len(hit):,} hits" if len(hit) else "no hits"
+        viewer.page.wait_for_function(
+            "said => document.querySelector('.tl-hits').textContent.startsWith(said)", arg=said
+        )
+        if len(hit):
+            total = viewer.page.locator(".tl-hits").text_content().partition(" · ")[2]
+            assert ps_of(total) == pytest.approx(hit["duration_us"].sum() * 1e6, rel=6e-4)
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+def test_calls_of_python_are_on_their_thread_with_their_source(browser) -> None:
+    space = Space(hostname="worker")
+    python = space.plane("/host:CPU").line("python", id=1)
+    python.event("train", 43_000, 900, step_num=0, _r=1)
+    python.event("$train.py:118 read_batch", 44_000, 500)
+    python.event("$<frozen importlib._bootstrap>:1053 <lambda>", 44_050, 100)
+    python.event("$builtins len", 44_200, 50)
+    python.event("$<unknown> append", 44_300, 50)
+    viewer = open_report(browser, Report([xspace.read(space.bytes())]))
+    viewer.show(43.9, 44.6)
+    for time, lane, name, function, source in (
+        (44_020, 0, "$train.py:118 read_batch", "read_batch", "train.py:118"),
+        (44_100, 1, "$<frozen importlib._bootstrap>:1053 <lambda>", "<lambda>", "<frozen importlib._bootstrap>:1053"),
+        (44_225, 1, "$builtins len", "len", "builtins"),
+        (44_325, 1, "$<unknown> append", "append", "not known"),
+    ):
+        viewer.page.mouse.click(*viewer.point(time * 1000, viewer.lane_y("python (main)", lane)))
+        viewer.settle()
+        details = viewer.page.locator(".tl-details")
+        assert details.locator("h5").text_content() == name
+        shown = dict(zip(*(details.locator(tag).all_text_contents() for tag in ("dt", "dd")), strict=True))
+        assert shown["Python function"] == function
+        assert shown["Source"].partition(" – ")[0] == source
+        assert shown["Thread"] == "python"
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
+def test_calls_of_python_in_a_real_capture(browser, capture) -> None:
+    report = Report([xspace.read(capture("jax_mi300"))])
+    viewer = open_report(browser, report)
+    viewer.page.locator(".tl-search input").fill("_array_shard_arg")
+    hit = report.events[report.events["name"].astype(str).str.contains("_array_shard_arg", regex=False)]
+    viewer.page.wait_for_function(
+        "said => document.querySelector('.tl-hits').textContent.startsWith(said)", arg=f"{len(hit)} hit"
+    )
+    viewer.page.keyboard.press("Enter")
+    viewer.settle()
+    details = viewer.page.locator(".tl-details")
+    shown = dict(zip(*(details.locator(tag).all_text_contents() for tag in ("dt", "dd")), strict=True))
+    assert shown["Source"].startswith("array.py:")
+    assert shown["Thread"] == hit["line"].astype(str).iloc[0] == "python"
+    assert viewer.problems == []
+    viewer.page.context.close()
+
+
 def test_search_by_keys(viewer: Viewer) -> None:
     viewer.show(0, 2)
     viewer.page.locator(".tfprof-tl").focus()
@@ -631,6 +810,29 @@ def test_search_by_keys(viewer: Viewer) -> None:
     assert state["start"] < 41_000_000 < state["end"]
     viewer.page.keyboard.press("Escape")
     assert viewer.page.locator(".tl-hits").text_content() == ""
+    # Next and previous hit, by keys and by buttons; then all of this name, from the details.
+    viewer.page.keyboard.press("/")
+    viewer.page.keyboard.type("NNE")
+    viewer.page.wait_for_function("() => document.querySelector('.tl-hits').textContent.startsWith('40 hits')")
+    start = viewer.page.locator(".tl-details dd").first
+    at = []
+    for press in (
+        lambda: viewer.page.keyboard.press("Enter"),
+        lambda: viewer.page.keyboard.press("Enter"),
+        lambda: viewer.page.get_by_role("button", name="Next hit (Enter)").click(),
+        lambda: viewer.page.locator(".tl-search input").press("Shift+Enter"),
+        lambda: viewer.page.get_by_role("button", name="Previous hit (Shift + Enter)").click(),
+    ):
+        press()
+        viewer.settle()
+        assert viewer.page.locator(".tl-details h5").text_content() == "inner"
+        at.append(ps_of(start.text_content()) / 1e6)
+    steps = np.diff(at).tolist()
+    assert steps == [1000, 1000, -1000, -1000]
+    viewer.page.get_by_role("button", name="All of this name").click()
+    assert viewer.page.locator(".tl-search input").input_value() == "inner"
+    for _ in range(2):
+        viewer.page.keyboard.press("Escape")
     viewer.page.keyboard.press("/")
     viewer.page.locator(".tl-search button").first.click()
     viewer.page.locator(".tl-search input").fill("(")
@@ -658,7 +860,7 @@ def test_sections_and_tracks_fold_and_stay_in_sight(viewer: Viewer) -> None:
     viewer.settle()
     assert labels(viewer) == ["Steps", "Host Threads"]
     # What is folded is still drawn, as thin strips.
-    assert {track for track, _ in viewer.page.evaluate(DRAWN)["lanes"]} >= {"python (main)", "tf_Compute #8"}
+    assert {track for track, *_ in viewer.page.evaluate(DRAWN)["lanes"]} >= {"python (main)", "tf_Compute #8"}
     section.press("Enter")
     viewer.settle()
     assert len(labels(viewer)) > 4
