@@ -114,3 +114,11 @@ def test_code_is_told_from_words(words, code):
     assert [part["text"] for part in parts if part.get("code")] == code
     if "   #" not in words:
         assert "".join(part["text"] for part in parts) == words
+
+
+def test_where_nothing_was_recorded_nothing_is_judged():
+    empty = steps_frame(3)[:0]
+    summary = overview_of(empty, ops_frame(0, 0, idle=False), statement="No steps and no ops were recorded.")
+    said = answer([], summary)
+    assert said["text"] == "No steps and no ops were recorded."
+    assert "nothing to judge" in said["detail"]

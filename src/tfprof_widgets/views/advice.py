@@ -23,6 +23,9 @@ _LOOKED_AT = (
     "memory near its limit."
 )
 _NOTHING = "Nothing stands out."
+_NOTHING_RECORDED = (
+    "There is nothing to judge: ops and steps are seen while the profiler runs, with a host level of 2 or more."
+)
 # What to do where a GPU was not recorded.
 UNSEEN_CHANGE = (
     "Let the profiler load CUPTI, of the CUDA toolkit (its folder extras/CUPTI/lib64 in LD_LIBRARY_PATH; on Windows in PATH), and "
@@ -44,6 +47,8 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
     """
     if summary.unseen_devices:
         return _unseen(summary, findings)
+    if not findings and summary.step_time.empty and summary.top_ops.empty:
+        return {"text": summary.statement, "detail": _NOTHING_RECORDED, "action": [], "links": []}
     if not findings:
         return {"text": _NOTHING, "detail": _with_top_op(summary), "action": [], "links": []}
     first = findings[0]
