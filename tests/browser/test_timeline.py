@@ -686,7 +686,7 @@ def test_a_counter_is_an_area_and_says_its_value(browser) -> None:
         x = round(viewer.point(time_ms * 1e6, 0)[0])
         column = image[round(label["y"]) : round(label["y"] + label["height"]) - 2, x].astype(int)
         heights.append(int((column[:, 2] - column[:, 0] > 40).sum()))
-    assert heights == [pytest.approx(24, abs=1), pytest.approx(12, abs=1), 0, pytest.approx(6, abs=1)]
+    assert heights == [pytest.approx(19, abs=1), pytest.approx(9.5, abs=1), 0, pytest.approx(4.75, abs=1)]
     assert problems == []
     page.context.close()
 
