@@ -6,7 +6,9 @@ TensorFlow imported for that.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from html import escape
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from .report import Report
 
 OK, INFO, WARNING, ERROR = "ok", "info", "warning", "error"
+# A minute's capture of a busy program can take this much.
+_ROOM_GB = 1.0
 _RANK = {ERROR: 0, WARNING: 1, INFO: 2, OK: 3}
 _SIGNS = {OK: "✓", INFO: "i", WARNING: "!", ERROR: "✗"}
 _WORDS = {OK: "fine", INFO: "note", WARNING: "look", ERROR: "problem"}
@@ -59,7 +63,7 @@ class Check:
     @property
     def note(self) -> str:
         """What a reader of a report must know of it, in a few sentences."""
-        commands = " · ".join(self.commands)
+        commands = f"Commands: {' · '.join(self.commands)}" if self.commands else ""
         parts = (self.found, self.evidence, self.why if not self.evidence else "", self.do, commands)
         return " ".join(part for part in parts if part)
 
@@ -317,10 +321,32 @@ def doctor(report: Report | None = None) -> Diagnosis:
 
     installed = installation()
     machine = look()
-    checks = [*installation_checks(installed, machine), *machine_checks(machine, installed), *_session_checks()]
+    checks = [*installation_checks(installed, machine), *machine_checks(machine, installed)]
+    checks += [*_session_checks(), *_room_checks()]
     if report is not None:
         checks += [*report_checks(report), *_recorded(report)]
     return Diagnosis(checks)
+
+
+def _room_checks() -> Iterator[Check]:
+    """A capture is written to the directory for temporary files first."""
+    do, commands = "Free some space, or name another place before Python starts.", ("export TMPDIR=/a/larger/disk",)
+    try:
+        place = tempfile.gettempdir()
+        free_gb = shutil.disk_usage(place).free / 1e9
+    except OSError as error:
+        yield Check(
+            "room",
+            ERROR,
+            "There is no directory for temporary files, so nothing can be captured.",
+            str(error),
+            do,
+            commands,
+        )
+        return
+    if free_gb < _ROOM_GB:
+        found = f"{free_gb:.1f} GB are free in {place}, where captures are written."
+        yield Check("room", WARNING, found, "A long capture takes more than that.", do, commands)
 
 
 def _session_checks() -> Iterator[Check]:

@@ -319,7 +319,11 @@ class ProfileMagics(Magics):
                 **_asked(options)
             )
         except (CaptureError, ValueError) as error:
+            progress.end("tfprofile: nothing was captured.")
             raise UsageError(str(error)) from None
+        except BaseException:
+            progress.end("tfprofile: nothing was captured.")
+            raise
         for name in [VARIABLE] + ([options.variable] if options.variable else []):
             self.shell.user_ns[name] = report
         if not options.quiet:

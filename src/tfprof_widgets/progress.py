@@ -54,6 +54,12 @@ class Progress:
         else:
             sys.stderr.write(f"{words}\n")
 
+    def end(self, words: str) -> None:
+        """Say in place of the line, where there is one, that nothing came of it; why is told elsewhere."""
+        self._wipe()
+        if self._handle is not None:
+            self._show(_line(words), raw=True)
+
     def _wipe(self) -> None:
         if self._width:
             sys.stderr.write(f"\r{' ' * self._width}\r")

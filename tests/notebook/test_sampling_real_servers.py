@@ -152,7 +152,7 @@ def test_the_magic(servers):
         return client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
 
     with client.setup_kernel():
-        run("%load_ext tfprof_widgets\nimport json, sys")
+        run("%load_ext tfprof_widgets\nimport json, sys, tfprof_widgets")
         many = ",".join(servers[:2])
         shown = run(f"%tfprofile --server {many} --duration 0.3 --as pair --name 'two workers'")
         assert [output.output_type for output in shown.outputs] == ["display_data"], (
@@ -175,8 +175,17 @@ def test_the_magic(servers):
         assert "not run" not in with_code
         assert "must be no code" in complaint(f"%tfprofile --server {servers[0]} 1 + 1")
         (port,) = free_ports(1)
-        assert "Nothing listens" in complaint(f"%tfprofile --server grpc://localhost:{port}")
+        nobody = f"%tfprofile --server grpc://localhost:{port}"
+        assert "Nothing listens" in complaint(nobody)
+        shown = [output.data["text/plain"] for output in notebook.cells[-1].outputs if "data" in output]
+        assert shown == ["tfprofile: nothing was captured."], "in place of what it was doing"
         assert "host and a port" in complaint("%tfprofile --server localhost")
+
+        run(f"panel = tfprof_widgets.capture_panel({many!r}, duration=0.3)\npanel")
+        clicked = run(
+            "panel._button.click()\npanel.wait(60)\nprint(json.dumps([len(panel.report.hosts), panel.is_capturing]))"
+        )
+        assert json.loads(clicked.outputs[-1].text) == [2, False]
 
         from_python = run(f"import tfprof_widgets as tfprof\nr = tfprof.capture({servers[0]!r}, duration=0.3)")
         assert [output.data["text/plain"] for output in from_python.outputs] == [

@@ -403,6 +403,31 @@ def test_the_doctor_looks_at_a_report(fake, tensorflow, monkeypatch):
     assert "no_steps" not in found
 
 
+def test_room_for_captures(fake, tensorflow, monkeypatch):
+    seen = fake.look()
+    monkeypatch.setattr(machine, "look", lambda: seen)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: types.SimpleNamespace(free=300e6))
+    room = {one.name: one for one in tfprof.doctor()}["room"]
+    assert room.status == "warning"
+    assert "0.3 GB are free" in room.found
+
+    def none():
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", none)
+    assert {one.name: one.status for one in tfprof.doctor()}["room"] == "error"
+
+
+def test_a_running_capture_is_told(fake, tensorflow, monkeypatch):
+    seen = fake.look()
+    monkeypatch.setattr(machine, "look", lambda: seen)
+    assert "session" not in [one.name for one in tfprof.doctor()]
+    monkeypatch.setattr("tfprof_widgets.session._active", types.SimpleNamespace(name="In [3]"))
+    running = {one.name: one for one in tfprof.doctor()}["session"]
+    assert running.status == "warning"
+    assert "In [3]" in running.found
+
+
 def test_a_tensorflow_that_fails_is_told(tensorflow, monkeypatch):
     def fails(kind):
         raise RuntimeError("cuInit failed")
