@@ -1,0 +1,71 @@
+"""A cell that is run again: its report says how the run did against the one before, and the kernel remembers it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ..report import Report
+from .kept_runs import kept_runs
+from .result import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger(__name__)
+
+
+def baseline_of(name: str, variables: Mapping[str, Any]) -> Report:
+    """Return the run to compare with.
+
+    Parameters
+    ----------
+    name : str
+        Of a variable that holds a report, else of a run that the kernel remembers.
+    variables : mapping
+        The notebook's.
+
+    Raises
+    ------
+    KeyError
+        If it is neither; the message lists the runs that there are.
+    """
+    value = variables.get(name)
+    if isinstance(value, Report):
+        return value
+    if value is not None:
+        raise KeyError(f"the variable {name} holds no report but {type(value).__name__}")
+    return kept_runs.find(name)
+
+
+def remember(report: Report, *, cell: str, baseline: Report | None, shown: bool) -> None:
+    """Compare a run with its baseline or with the cell's run before, for its report to show, and keep it.
+
+    Parameters
+    ----------
+    report : Report
+        The run's.
+    cell : str
+        The notebook's id of the cell; empty where it tells none.
+    baseline : Report, optional
+        What to compare with; by default the cell's run before.
+    shown : bool
+        Whether the report is to show a comparison.
+    """
+    if shown:
+        source = report.capture.source if report.capture is not None else ""
+        kept = None if baseline is not None else kept_runs.previous(cell, source)
+        before = baseline if baseline is not None else kept.report if kept is not None else None
+        if before is not None:
+            try:
+                _show(before, report)
+            except Exception:  # noqa: BLE001  # the report itself must not suffer
+                _log.exception("The comparison with %r failed.", before.title)
+    kept_runs.add(report, cell)
+
+
+def _show(before: Report, report: Report) -> None:
+    against = before.title if before.title != report.title else "the run before"
+    if report.is_anonymized and not before.is_anonymized:
+        before = before.anonymized()
+    report.show_compared(compare(before, report).part(against))
