@@ -42,7 +42,9 @@ def device_items(payload: spec.Tables, used: Sequence[Utilization], hosts: Seque
     classes = histogram[["gaps", "total_us"]].sum().sort_values("from_us", ignore_index=True)
     classes = classes[: int(np.flatnonzero(classes["gaps"].to_numpy() > 0).max(initial=0)) + 1]
     several = len(named) > 1
-    items: list[spec.Item] = [spec.row([_histogram(classes, devices), _devices(payload, devices, several=several)], weights=[1.3, 1.6])]
+    items: list[spec.Item] = [
+        spec.row([_histogram(classes, devices), _devices(payload, devices, several=several)], weights=[1.3, 1.6])
+    ]
     longest = pd.concat([one.longest_gaps.assign(host=host) for host, one in named], ignore_index=True)
     if len(longest):
         items.append(_longest(payload, longest, int(devices["gaps"].sum()), several=several))
