@@ -37,9 +37,9 @@ class Overview:
     ----------
     step_time : DataFrame
         One row a kind of step, training first: ``kind``, ``steps`` (averaged ones), ``left_out``, ``mean_ms``, ``std_ms`` (sample standard
-        deviation; NaN for one step), ``min_ms``, ``max_ms``, ``median_ms``, ``all_mean_ms`` (with those left out), and the mean of each category
-        (``compilation_ms`` … ``other_ms``, which sum to ``mean_ms``). With several devices a step takes as long as its slowest
-        device's, whose breakdown it gets.
+        deviation; NaN for one step), ``min_ms``, ``max_ms``, ``median_ms``, ``all_mean_ms`` (with those left out), and the mean
+        of each category (``compilation_ms`` … ``other_ms``, which sum to ``mean_ms``). With several devices a step takes as long as
+        its slowest device's, whose breakdown it gets.
     top_ops : DataFrame
         The ten ops with the most self time, on the device where there is one, else on the host: ``name``, ``category``, ``self_time_us``,
         ``self_time_pct`` (of all ops of that side), ``cumulative_pct``, ``occurrences``, ``host_or_device``.
