@@ -118,10 +118,10 @@ def _html_table(table: SmallTable) -> str:
 
 
 def _breakable(text: str) -> str:
-    """Escape; a long name may be broken after each of its parts, and a number stays with its unit."""
+    """Escape; a long name may be broken after its parts, and a number stays with its unit."""
     if len(text) <= _SHORT:
         return escape(text).replace(" ", "&nbsp;")
-    return re.sub(r"(/|::)", r"\1<wbr>", escape(text))
+    return re.sub(r"(::|[/_:.,;=…])", r"\1<wbr>", escape(text))
 
 
 def _text_table(table: SmallTable) -> list[str]:
