@@ -318,7 +318,8 @@ def _report(request: Request, answers: _Answers, started_s: float, recorded_s: f
     lost = list(answers.failed.values())
     for address, data in answers.profiles.items():
         try:
-            spaces[address] = read(data, name=f"{address.replace(':', '_')}.xplane.pb")
+            # Kept, to be saved with the report: there is no file to read them from again.
+            spaces[address] = read(data, name=f"{address.replace(':', '_')}.xplane.pb", keep=True)
         except XSpaceError as error:
             lost.append(str(error))
     if not spaces:
@@ -334,6 +335,10 @@ def _report(request: Request, answers: _Answers, started_s: float, recorded_s: f
         # Workers on one machine: the address tells them apart, the host's name doesn't.
         for address, space in spaces.items():
             space.hostnames = [address]
+    else:
+        # Named after what they call themselves; what they are called here must be known too, to be left out where that is asked.
+        for address, space in spaces.items():
+            space.hostnames = [*space.hostnames, address.rpartition(":")[0]] if space.hostname else [address]
     run_dir = None
     if request.logdir is not None:
         run_dir, problem = _keep(request, answers.profiles)

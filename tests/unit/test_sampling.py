@@ -194,6 +194,22 @@ def test_a_kept_profile_is_where_tensorboard_looks(serve, tmp_path):
     assert len(tfprof.load(tmp_path / "logs").steps) == 6
 
 
+def test_a_sampled_report_can_be_saved_and_shared(serve, tmp_path):
+    one, two = serve(recorded), serve(recorded)
+    report = tfprof.capture([one.address, two.address], duration=0.01, name="pair")
+    again = tfprof.load(report.save(tmp_path / "pair.tfprof"))
+    assert (again.title, len(again.steps)) == ("pair", 6)
+
+
+def test_the_name_by_which_a_worker_was_asked_is_left_out_where_names_are():
+    answers = sampling._Answers({"db7.corp.example:6009": PROFILE})
+    report = sampling._report(sampling.Request(["db7.corp.example:6009"], 1.0), answers, 0.0, 1.0)
+    assert report.title == "db7.corp.example:6009"
+    assert [host.trace.host for host in report.hosts] != [report.title]
+    assert "db7" not in report.anonymized().text
+    assert "db7" not in report.anonymized().title
+
+
 def test_a_directory_that_cannot_be_written_costs_no_report(serve, tmp_path):
     (tmp_path / "file").write_text("no directory")
     report = tfprof.capture(serve(recorded).address, duration=0.01, logdir=tmp_path / "file")
