@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .comparison.kept_runs import history
     from .comparison.result import Comparison, compare
     from .diagnosis import Check, Diagnosis, doctor
-    from .recovery import Recovered, recover
     from .panel import CapturePanel, capture_panel
+    from .recovery import Recovered, recover
     from .report import Report, load, runs
     from .sampling import capture
     from .session import CaptureError, CaptureInfo, Profile, TensorFlowMissingError, profile
