@@ -1,6 +1,7 @@
 /** What an allocator held at a time: chosen by a click on its chart of use over time, or with the keys below it. */
 
 import { embedFigure } from "../embed";
+import { legendOf, saveBar } from "../save_picture";
 import { h, uniqueId } from "../dom";
 import { unsplit } from "../timeline/data";
 import type { Context, HeldItem, Mounted, Table } from "../types";
@@ -191,6 +192,7 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
     mountRows(below, { ...item.table, title: titleAt(shown) }, ctx, rowsAt(shown), Math.max(rowsAt(item.peak).length, 8)),
   ]);
 
+  figure.prepend(saveBar(ctx, () => ({ title: item.title ?? "Memory in use", view: mounted.view, legend: legendOf(figure) })));
   const points = mounted.document.get_model_by_name("points");
   points.data = Object.fromEntries(
     Object.keys(points.data).map((name) => {

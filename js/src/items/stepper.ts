@@ -3,6 +3,7 @@
 import { embedFigure } from "../embed";
 import { h, uniqueId } from "../dom";
 import { plainText } from "../plain_text";
+import { legendOf, saveBar } from "../save_picture";
 import type { Context, Mounted, StepperItem, Table } from "../types";
 
 /** The columns of a slice of a table; numbers are multiplied by `scale`. */
@@ -63,6 +64,8 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
     ),
   );
   const embedded = await embedFigure(canvas, item.figure, ctx);
+  const title = () => [item.title, words.textContent].filter(Boolean).join(" – ");
+  host.querySelector("figure")!.prepend(saveBar(ctx, () => ({ title: title(), file: item.title ?? item.label, view: embedded.view, legend: legendOf(host) })));
   const source = embedded.document.get_model_by_name("bars");
   const range = embedded.document.get_model_by_name("height");
 

@@ -1,5 +1,6 @@
 /** The trace timeline's item. */
 
+import { saveBar } from "../save_picture";
 import type { Context, TimelineItem } from "../types";
 import { decodeCounters } from "./counters";
 import { decodeEvents, decodeNames, decodeTracks } from "./data";
@@ -20,5 +21,6 @@ export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: 
   const counters = counterTable === null ? new Map() : decodeCounters(counterTable, item.counters!, tracks);
   const timeline = new Timeline(host, item, ctx, tracks, names, shown, counters);
   await timeline.start();
+  timeline.root.querySelector(".tl-bar")?.append(saveBar(ctx, () => timeline.picture));
   return timeline;
 }

@@ -3,6 +3,7 @@
 import { errorMessage, h, uniqueId } from "../dom";
 import { FONT, PALETTES } from "../figure_json";
 import { scrollToReport, type Spot as WantedSpot } from "../show_in_trace";
+import type { Picture } from "../save_picture";
 import type { Context, Mounted, TimelineItem, TimelineSelection } from "../types";
 import { ABOVE, ABSENT, Arrows, BELOW, IN_VIEW } from "./arrows";
 import { formatCount, valueAt, type Counter } from "./counters";
@@ -15,6 +16,7 @@ import { Labels } from "./labels";
 import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
 import { Overlay, type Bend, type Rect } from "./overlay";
+import { timelinePicture } from "./picture";
 import { parseColor } from "./paint";
 import { busyTime, eventAt, findHits, isOwn, matchNames, pythonCall, selfTime, step, summarize, type Hits, type Match, type Place } from "./query";
 import { Rows } from "./rows";
@@ -1162,6 +1164,11 @@ export class Timeline implements Mounted {
   }
 
   // ---- Python -----------------------------------------------------------------------------------------------------
+
+  /** What is on the screen, to be saved. */
+  get picture(): Picture {
+    return timelinePicture(this.item.title ?? "Trace", this.root, this.figure, this.view?.figure);
+  }
 
   private told = "";
 

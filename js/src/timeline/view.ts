@@ -73,6 +73,11 @@ export class View {
     return { left, top, width, height };
   }
 
+  /** The figure's view, to be saved as a picture. */
+  get figure(): any {
+    return this.plot;
+  }
+
   set height(height: number) {
     if (this.model.height !== height) this.model.height = height;
   }
