@@ -3,16 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -21,6 +11,8 @@ playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("jupyterlab")
 if importlib.util.find_spec("tensorflow") is None:  # not imported here: only kernels need it
     pytest.skip("needs TensorFlow", allow_module_level=True)
+
+from lab import REPORT, WIDGET, Lab, Notebook, run_new_cell, shut_down, zoom_in  # noqa: E402
 
 pytestmark = [pytest.mark.browser, pytest.mark.notebook, pytest.mark.tensorflow]
 
@@ -56,121 +48,7 @@ whole
     "whole.tab = 'memory'",
     "print('the reader is in:', whole.tab)",
 ]
-REPORT = ".jp-OutputArea-output .tfprof-app"
-WIDGET = "globalThis.jupyterapp.shell.currentWidget"
 SUMMARY = ".jp-OutputArea-output .tfprof-static"
-
-
-class Lab:
-    """A JupyterLab server with settings, signatures and files of its own."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.root = home / "notebooks"
-        self.root.mkdir(parents=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.origin = f"http://127.0.0.1:{free.getsockname()[1]}"
-        # A new JupyterLab asks whether it may fetch news.
-        notification = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
-        notification.parent.mkdir(parents=True)
-        notification.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-        folders = {
-            "JUPYTER_CONFIG_DIR": "config",
-            "JUPYTER_DATA_DIR": "data",
-            "JUPYTER_RUNTIME_DIR": "runtime",
-            "JUPYTERLAB_SETTINGS_DIR": "settings",
-            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-            "IPYTHONDIR": "ipython",
-        }
-        environment = dict(os.environ, **{name: str(home / folder) for name, folder in folders.items()})
-        self.log = home / "server.log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"),
-                    *("--ip=127.0.0.1", f"--port={self.origin.rsplit(':')[-1]}", "--ServerApp.port_retries=0"),
-                    *("--IdentityProvider.token=", f"--ServerApp.root_dir={self.root}"),
-                    "--LabApp.extension_manager=readonly",
-                ],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            self._wait_until_up()
-        except BaseException:
-            self.stop()
-            raise
-
-    def _wait_until_up(self) -> None:
-        for _ in range(300):
-            if self.process.poll() is not None:
-                break
-            try:
-                self.get("/api/status")
-            except (urllib.error.URLError, ConnectionError):
-                time.sleep(0.1)
-            else:
-                return
-        pytest.fail(f"JupyterLab did not start:\n{self.log.read_text()[-3000:]}")
-
-    def get(self, path: str):
-        with urllib.request.urlopen(self.origin + path, timeout=5) as answer:
-            return json.load(answer)
-
-    def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-class Notebook:
-    """A notebook opened in a browser that reaches nothing but its server; collects what went wrong."""
-
-    def __init__(self, browser, lab: Lab, name: str = NAME, *, kernels: bool = True) -> None:
-        self.lab = lab
-        self.foreign: list[str] = []
-        self.errors: list[str] = []
-        self.context = browser.new_context(viewport={"width": 1400, "height": 1000})
-        self.context.route(re.compile(f"^https?://(?!{re.escape(lab.origin[7:])}/)"), self._refuse)
-        if not kernels:
-            none = json.dumps({"default": "", "kernelspecs": {}})
-            self.context.route("**/api/kernelspecs*", lambda route: route.fulfill(body=none))
-        self.page = self.context.new_page()
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.goto(f"{lab.origin}/lab/tree/{name}?reset")
-        self.page.wait_for_function("globalThis.jupyterapp !== undefined")
-        self.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-        if kernels:
-            self.page.wait_for_function(f"{WIDGET}?.sessionContext?.session?.kernel?.status === 'idle'")
-        else:
-            # JupyterLab asks which kernel to use, and there is none to choose.
-            self.page.locator(".jp-Dialog button", has_text="No Kernel").click()
-            self.page.locator(".jp-Dialog").wait_for(state="detached")
-
-    def _refuse(self, route) -> None:
-        self.foreign.append(route.request.url)
-        route.abort()
-
-    def command(self, name: str) -> None:
-        """Start one of JupyterLab's commands, as its menus do, without waiting for its end."""
-        self.page.evaluate("name => void globalThis.jupyterapp.commands.execute(name)", name)
-
-    @property
-    def report(self):
-        """The interactive report that is on the page; waits until it is."""
-        report = self.page.locator(REPORT).first
-        report.locator("[role=tabpanel]:not([hidden]) > *").first.wait_for()
-        report.scroll_into_view_if_needed()
-        return report
-
-    def close(self) -> None:
-        self.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -200,24 +78,11 @@ def written(lab):
 @pytest.fixture(scope="module")
 def live(browser, lab, written):
     """The notebook after all its cells were run, with its kernel."""
-    notebook = Notebook(browser, lab)
+    notebook = Notebook(browser, lab, NAME)
     notebook.command("notebook:run-all-cells")
     notebook.page.get_by_text("rows of steps: 40").wait_for(timeout=120_000)
     yield notebook
     notebook.close()
-
-
-def run_new_cell(notebook: Notebook, source: str):
-    """Append a cell, run it and return its element once it has run."""
-    notebook.command("notebook:insert-cell-below")
-    cells = notebook.page.locator(".jp-Notebook .jp-Cell")
-    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.sharedModel.getSource() === ''")
-    notebook.page.evaluate(f"source => {WIDGET}.content.activeCell.model.sharedModel.setSource(source)", source.strip())
-    notebook.command("notebook:run-cell")
-    cell = cells.nth(notebook.page.evaluate(f"{WIDGET}.content.activeCellIndex"))
-    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.executionCount > 0")
-    cell.scroll_into_view_if_needed()
-    return cell
 
 
 def test_tools_compose_and_follow_python_and_a_report_shown_again_starts_where_it_was(browser, lab):
@@ -260,13 +125,6 @@ def test_tools_compose_and_follow_python_and_a_report_shown_again_starts_where_i
     shut_down(opened)
 
 
-def shut_down(notebook: Notebook) -> None:
-    """End the notebook's kernel, and close its page: the server goes on for the other tests."""
-    notebook.command("kernelmenu:shutdown")
-    notebook.page.wait_for_function(f"{WIDGET}.sessionContext.session === null")
-    notebook.close()
-
-
 @pytest.fixture(scope="module")
 def saved(live, lab, written):
     """The notebook's file after it was saved and its kernel shut down."""
@@ -275,23 +133,6 @@ def saved(live, lab, written):
     shut_down(live)
     assert lab.get("/api/kernels") == []
     return written
-
-
-def zoom_in(notebook: Notebook, report) -> None:
-    """Turn the wheel over the middle of the timeline; its overview then marks a narrower window."""
-    plot = report.locator(".tl-over").first
-    plot.wait_for()
-    plot.scroll_into_view_if_needed()
-    window = report.locator(".tl-mini .tl-window").first
-    before = window.bounding_box()["width"]
-    box = plot.bounding_box()
-    notebook.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 40)
-    notebook.page.keyboard.down("Control")
-    notebook.page.mouse.wheel(0, -500)
-    notebook.page.keyboard.up("Control")
-    notebook.page.wait_for_function(
-        "([window, width]) => window.getBoundingClientRect().width < width", arg=[window.element_handle(), 0.8 * before]
-    )
 
 
 def check_interactive(notebook: Notebook) -> None:
@@ -322,14 +163,37 @@ def check_interactive(notebook: Notebook) -> None:
     assert notebook.errors == []
 
 
+def check_keys(notebook: Notebook) -> None:
+    """Keys are the timeline's while it has the focus, else the notebook's."""
+    page, report = notebook.page, notebook.report
+    kinds = f"{WIDGET}.content.widgets.map(cell => cell.model.type).join()"
+    before = page.evaluate(kinds)
+    report.locator(".tl-bar [role=radio]").first.wait_for()
+    report.locator(".tfprof-tl").focus()
+    # In the notebook: a Markdown cell, cells above and below, undo, a heading, and a cell deleted.
+    for key in "mabz1dd3":
+        page.keyboard.press(key)
+    playwright.expect(report.get_by_role("radio", name="Zoom")).to_be_checked()
+    assert page.evaluate(kinds) == before
+    page.evaluate(f"{WIDGET}.content.mode = 'command'; {WIDGET}.content.node.focus()")
+    page.keyboard.press("b")
+    page.wait_for_function(f"{kinds} !== {before!r}")
+    assert page.evaluate(kinds).count("code") == before.count("code") + 1
+    page.keyboard.press("d")
+    page.keyboard.press("d")
+    page.wait_for_function(f"{kinds} === {before!r}")
+    playwright.expect(report.get_by_role("radio", name="Zoom")).to_be_checked()
+
+
 def test_a_cell_runs_and_its_report_is_interactive(live):
     check_interactive(live)
+    check_keys(live)
     assert live.page.locator(REPORT).count() == 1
     assert "small fit" in live.report.inner_text()
 
 
 def test_reopened_without_a_kernel_it_is_still_interactive(browser, lab, saved):
-    notebook = Notebook(browser, lab, kernels=False)
+    notebook = Notebook(browser, lab, NAME, kernels=False)
     check_interactive(notebook)
     assert lab.get("/api/kernels") == []
     notebook.close()
@@ -337,7 +201,7 @@ def test_reopened_without_a_kernel_it_is_still_interactive(browser, lab, saved):
 
 def test_a_notebook_that_is_not_trusted_shows_the_summary(browser, colleague, saved):
     (colleague.root / NAME).write_bytes(saved.read_bytes())
-    notebook = Notebook(browser, colleague, kernels=False)
+    notebook = Notebook(browser, colleague, NAME, kernels=False)
     summary = notebook.page.locator(".jp-OutputArea-output", has_text="This is the report's summary").first
     summary.wait_for()
     assert "small fit" in summary.inner_text()
