@@ -79,7 +79,7 @@ class Timeline:
         ``start_ps``, ``duration_ps``, ``name`` (row of ``names``), ``lane`` (from 0; events of a lane don't overlap),
         ordered by track, start, longest first. ``hidden`` are the thread pools' own notes, folded away at first.
     names : DataFrame (K)
-        ``name`` in full, ``short`` (an op's type, the function of a call of Python's, else the same), ``type`` (op type; empty for what is no op), ``op``
+        ``name`` in full, ``short`` (op type, function of a call of Python's, else the same), ``type`` (an op's, else empty), ``op``
         (name of the op, for a kernel that of the op which launched it), ``role`` (``op``, ``step``, ``other``).
     span_ps : int
         From 0 to the last end.
