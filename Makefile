@@ -14,7 +14,7 @@ STATIC := src/tfprof_widgets/static/widget.js
 JS_SOURCES := $(shell find js/src -type f) js/build.mjs js/package.json js/package-lock.json
 BROWSER := $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))
 
-.PHONY: help demo test lint format js-test py-test versions-test lab docs docs-images bench binder-check build chromium clean
+.PHONY: help examples demo test lint format js-test py-test versions-test lab docs docs-images bench binder-check build chromium clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1  /p' Makefile
@@ -59,6 +59,10 @@ versions-test: $(VENV)/.installed-dev  ## capturing with the oldest TensorFlow (
 py-test: $(VENV)/.installed-dev chromium  ## the Python tests: unit, oracle, notebook and browser
 	@$(MAKE) --no-print-directory $(STATIC)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+examples: $(VENV)/.installed-dev  ## run the example notebooks and keep their outputs
+	@$(MAKE) --no-print-directory $(STATIC)
+	$(BIN)/python examples/run_examples.py
 
 bench: $(VENV)/.installed-dev chromium  ## measure against XProf and the bare decode, into docs/performance.md (BIG=1: 10 M events too)
 	@$(MAKE) --no-print-directory $(STATIC)

@@ -1,16 +1,17 @@
-"""What ``%%tfprofile`` adds to a cell, over TensorFlow's own start and stop; side by side, in turns, in one process.
+"""What ``%%tfprofile`` adds to a cell, over TensorFlow's own start and stop; side by side, in mixed order, in one process.
 
     python benchmarks/capture.py [ROUNDS]
 
-Three times are taken of each cell: how long its code took, when its value was on the screen (the bare cell has stopped the
-profiler and written the file by then; under ``%%tfprofile`` that happens while the value is shown), and when everything was
-done. Also printed: what a step mark costs, and what counting steps adds.
+Taken of each cell: how long its code took, and how much of the processor (which other work on the machine disturbs less); when its
+value was on the screen (the bare cell has stopped the profiler and written the file by then; under ``%%tfprofile`` that happens
+while the value is shown); and when everything was done. Also printed: what a step mark costs.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -28,9 +29,9 @@ options = tf.profiler.experimental.ProfilerOptions()
 model.fit(x, y, verbose=0)
 
 def work():
-    begin = time.perf_counter()
-    model.fit(x, y, batch_size=32, epochs=4, verbose=0)
-    took.append(time.perf_counter() - begin)
+    begin = time.perf_counter(), time.process_time()
+    model.fit(x, y, batch_size=32, epochs=2, verbose=0)
+    took.append((time.perf_counter() - begin[0], time.process_time() - begin[1]))
 """
 
 CELLS = {
@@ -45,10 +46,10 @@ def main() -> None:
     from IPython.core.history import HistoryManager
     from IPython.core.interactiveshell import InteractiveShell
 
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     HistoryManager.enabled = False
     shell = InteractiveShell.instance()
-    took: list[float] = []
+    took: list[tuple[float, float]] = []
     shown: list[float] = []
 
     class Value:
@@ -60,23 +61,21 @@ def main() -> None:
         shell.user_ns.update(time=time, took=took, Value=Value, logdir=logdir)
         shell.run_cell("%load_ext tfprof_widgets")
         shell.run_cell(SET_UP).raise_error()
-        times: dict[str, list[tuple[float, float, float]]] = {name: [] for name in CELLS}
+        times: dict[str, list[tuple[float, ...]]] = {name: [] for name in CELLS}
         for turn in range(rounds + 1):
-            for name, cell in CELLS.items():
+            for name in random.sample(list(CELLS), len(CELLS)):
                 gc.collect()
                 begin = time.perf_counter()
-                shell.run_cell(cell).raise_error()
+                shell.run_cell(CELLS[name]).raise_error()
                 if turn:  # the first round warms up
-                    times[name].append((took[-1], shown[-1] - begin, time.perf_counter() - begin))
-    print(f"\nMedians of {rounds} rounds, in ms (and over bare start/stop, median of the rounds' ratios)")
-    print(f"{'':24} {'the code':>20} {'value shown':>20} {'all done':>12}")
-    for name, rows in times.items():
-        code, value, done = (statistics.median(row[i] for row in rows) for i in range(3))
-        over = [
-            statistics.median(mine[i] / bare[i] for mine, bare in zip(rows, times["bare start/stop"], strict=True)) - 1
-            for i in range(2)
-        ]
-        print(f"{name:24} {code * 1e3:9.1f} ({over[0]:+7.2%}) {value * 1e3:9.1f} ({over[1]:+7.2%}) {done * 1e3:11.1f}")
+                    times[name].append((*took[-1], shown[-1] - begin, time.perf_counter() - begin))
+    columns = ("the code", "its CPU time", "value shown", "all done")
+    middle = {name: [statistics.median(row[i] for row in rows) for i in range(4)] for name, rows in times.items()}
+    print(f"\nMedians of {rounds} rounds in ms, and what they are over those of bare start/stop")
+    print(" " * 24 + "".join(f"{column:>20}" for column in columns))
+    for name, values in middle.items():
+        over = (value / bare - 1 for value, bare in zip(values, middle["bare start/stop"], strict=True))
+        print(f"{name:24}" + "".join(f"{v * 1e3:10.1f} ({o:+6.1%})" for v, o in zip(values, over, strict=True)))
     print(f"\na step mark while nothing is recorded: {_mark_us():.2f} us")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -13,8 +14,8 @@ from .logdir import host_name, read_bytes
 from .reader import XSpace, XSpaceError, read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor, Future
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def read_hosts(
     """
     task = partial(read_host, keep=keep)
     if executor is not None:
-        return _sorted_out(list(executor.map(task, paths)))
+        return _sorted_out(_side_by_side(executor, task, paths))
     # What is in fsspec's memory is in this process's only.
     here = any(path.startswith("memory://") for path in paths)
     if len(paths) > 1 and not here and _total_bytes(paths) >= _POOL_FROM_BYTES:
@@ -53,13 +54,39 @@ def read_hosts(
         try:
             # Spawned, not forked: TensorFlow's threads in this process would not survive a fork.
             with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-                return _sorted_out(list(pool.map(task, paths)))
+                return _sorted_out(_side_by_side(pool, task, paths))
         except (BrokenExecutor, OSError, AttributeError):
             # No processes to be had: a sandbox, a script without a main guard, a __main__ without a __spec__.
             _log.info(
                 "The hosts' files are read one after the other: no worker processes could be started.", exc_info=True
             )
     return _sorted_out([task(path) for path in paths])
+
+
+def _side_by_side(executor: Executor, task: Callable[[str], XSpace | str], paths: Sequence[str]) -> list[XSpace | str]:
+    """Results of a task for each path, in their order.
+
+    Few more are begun than there are workers: a cluster's keep their results until these are fetched, and reading is faster than fetching.
+    """
+    ahead = 2 * _workers_of(executor)
+    results: list[XSpace | str] = []
+    waiting: deque[Future[XSpace | str]] = deque()
+    for path in paths:
+        if len(waiting) >= ahead:
+            results.append(waiting.popleft().result())
+        waiting.append(executor.submit(task, path))
+    while waiting:
+        results.append(waiting.popleft().result())
+    return results
+
+
+def _workers_of(executor: Executor) -> int:
+    """How many tasks an executor runs at a time; neither the standard library's nor Dask's tells it publicly."""
+    workers = getattr(executor, "_max_workers", 0)
+    client = getattr(executor, "_client", None)
+    if not workers and client is not None:
+        workers = sum(client.ncores().values())
+    return max(int(workers or 32), 1)
 
 
 def read_host(path: str, *, keep: bool = False) -> XSpace | str:
