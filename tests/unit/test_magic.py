@@ -13,6 +13,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from tfprof_widgets import magic, session
+from tfprof_widgets.comparison import rerun
+
+# The reports that were given to be compared and kept.
+remembered: list[Report] = []
 
 
 class Report:
@@ -20,6 +24,9 @@ class Report:
 
     def __init__(self, session):
         self.session = session
+
+    def as_asked(self, **_):
+        return self
 
     def _repr_mimebundle_(self, **_):
         return {"text/plain": f"<report of {self.session.name}>", "text/html": "<div class='tfprof-report'></div>"}
@@ -67,6 +74,8 @@ def a_shell():
 def shell(a_shell, monkeypatch):
     monkeypatch.setattr(magic, "Session", Session)
     monkeypatch.setattr(Session, "made", [])
+    monkeypatch.setattr(rerun, "remember", lambda report, **_: remembered.append(report))
+    remembered.clear()
     a_shell.run_line_magic("load_ext", "tfprof_widgets")
     a_shell.user_ns["running"] = lambda: Session.running_now
     yield a_shell
@@ -248,6 +257,7 @@ def test_several_lines_of_a_cell_are_shown_in_order(shell):
     _, out = run(shell, "for i in range(3):\n    %tfprofile --name n i\n'value'")
     assert out.count("<report of n>") == 3
     assert out.index("value") < out.index("<report of n>")
+    assert [report.session.name for report in remembered] == ["n"] * 3
 
 
 def test_a_magic_called_by_code(shell):

@@ -52,20 +52,22 @@ def remember(report: Report, *, cell: str, baseline: Report | None, shown: bool)
     shown : bool
         Whether the report is to show a comparison.
     """
-    if shown:
-        source = report.capture.source if report.capture is not None else ""
-        kept = None if baseline is not None else kept_runs.previous(cell, source)
-        before = baseline if baseline is not None else kept.report if kept is not None else None
-        if before is not None:
-            try:
-                _show(before, report)
-            except Exception:  # noqa: BLE001  # the report itself must not suffer
-                _log.exception("The comparison with %r failed.", before.title)
-    kept_runs.add(report, cell)
+    try:
+        before = baseline or (_before(report, cell) if shown else None)
+        if before is not None and shown:
+            _show(before, report)
+        kept_runs.add(report, cell)
+    except Exception:  # noqa: BLE001  # the report itself must not suffer
+        _log.exception("The run could not be compared with the one before.")
+
+
+def _before(report: Report, cell: str) -> Report | None:
+    kept = kept_runs.previous(cell, report.capture.source if report.capture is not None else "")
+    return None if kept is None else kept.report
 
 
 def _show(before: Report, report: Report) -> None:
     against = before.title if before.title != report.title else "the run before"
     if report.is_anonymized and not before.is_anonymized:
         before = before.anonymized()
-    report.show_compared(compare(before, report).part(against))
+    report.show_compared(compare(before, report, names=[against, report.title]).part(against))
