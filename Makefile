@@ -68,6 +68,9 @@ bench: $(VENV)/.installed-dev chromium  ## measure against XProf and the bare de
 	@$(MAKE) --no-print-directory $(STATIC)
 	$(BIN)/python benchmarks/bench.py $(if $(BIG),--big)
 
+binder-check:  ## build Binder's environment afresh, as repo2docker does, and run the quickstart in it (minutes)
+	PYTHON=$(PYTHON) binder/check.sh
+
 build: $(VENV)/.installed-dev  ## an sdist, and the wheel made from it, in dist/
 	$(BIN)/python -m build
 
