@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -86,16 +85,6 @@ def jupyter(home: Path, root: Path) -> Iterator[str]:
     ]
     with running(command, port, home, "/api/status") as origin:
         yield origin
-
-
-def wait_for_kernel(origin: str) -> None:
-    """Wait until a page is connected to a kernel that has nothing to do: cells run earlier than that are lost."""
-    for _ in range(600):
-        with urllib.request.urlopen(f"{origin}/api/kernels", timeout=5) as answer:
-            if any(kernel["execution_state"] == "idle" and kernel["connections"] for kernel in json.load(answer)):
-                return
-        time.sleep(0.1)
-    pytest.fail("no kernel was connected in a minute")
 
 
 @contextmanager

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import nbformat
 import pytest
 
-pytest.importorskip("playwright.sync_api")
+TimeoutError_ = pytest.importorskip("playwright.sync_api").TimeoutError
 # They are in the extra `dev`: without one of them its test fails, it isn't skipped.
 MISSING = [name for name in ("notebook", "nbclassic", "voila", "marimo") if importlib.util.find_spec(name) is None]
 
@@ -51,13 +52,23 @@ def choose(page, menu: str, *entries: str) -> None:
         page.locator(".lm-Menu-item", has_text=entry).first.click()
 
 
+def run_all(page) -> None:
+    """Run all cells of Notebook 7, again if need be: it shows an idle kernel before it has one, and then runs nothing."""
+    started = page.locator(".jp-InputPrompt", has_text=re.compile(r"\d|\*")).first
+    for _ in range(12):
+        choose(page, "Run", "Run All Cells")
+        try:
+            return started.wait_for(timeout=5_000)
+        except TimeoutError_:
+            continue
+    raise AssertionError("no cell was run in a minute")
+
+
 def test_notebook_7(browser, origin):
     with visit(browser, origin=origin) as seen:
         seen.page.goto(f"{origin}/notebooks/{NAME}")
         seen.page.locator(".jp-Notebook .jp-Cell").first.wait_for()
-        servers.wait_for_kernel(origin)
-        seen.page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
-        choose(seen.page, "Run", "Run All Cells")
+        run_all(seen.page)
         reports = seen.page.locator(".jp-OutputArea-output .tfprof-app")
         check_interactive(seen, reports.first, dark=False)
         seen.look("notebook7")
