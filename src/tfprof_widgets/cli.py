@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .comparison.command import add_arguments as add_compare_arguments
+from .comparison.command import run as compare
 from .options import SHOWN, Option
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ LOGDIR is a log directory (its newest run is taken), the directory of a run, one
 report.save() wrote; addresses such as gs://bucket/logs work where fsspec's package for them is installed.
 
 Exit status: 0 if all was written; 1 if the profile could not be read or something could not be written, with the reason
-on standard error; 2 if the command line was wrong.
+on standard error; 2 if the command line was wrong; 3 if a condition of compare --fail-if holds.
 """
 
 OK, FAILED = 0, 1
@@ -46,13 +48,13 @@ class Command(NamedTuple):
     add_arguments : function
         Adds its arguments to its parser.
     run : function
-        Does it with the parsed arguments; exceptions become messages.
+        Does it with the parsed arguments, and returns the exit status if that isn't 0; exceptions become messages.
     """
 
     name: str
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], None]
+    run: Callable[[argparse.Namespace], int | None]
 
 
 def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> None:
@@ -172,10 +174,19 @@ def _export(arguments: argparse.Namespace) -> None:
         _wrote(report.save(arguments.save))
 
 
+# ---- compare ----------------------------------------------------------------------------------------------------
+
+
+def _compare_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compare_arguments(parser)
+    add_options(parser, [option for option in _OF_ANY_FORM if "--anonymize" in option.flags])
+
+
 COMMANDS = (
     Command("report", "write the interactive report as one HTML file", _report_arguments, _report),
     Command("summary", "print the report in short", _summary_arguments, _summary),
     Command("export", "write the profile in other formats", _export_arguments, _export),
+    Command("compare", "compare two profiles: what became faster or slower, and why", _compare_arguments, compare),
 )
 
 
@@ -233,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log = logging.getLogger("tfprof_widgets")
     log.addHandler(handler)
     try:
-        options.run(options)
+        status: int = options.run(options) or OK
         sys.stdout.flush()
     except _UsageError as error:
         options.usage_error(str(error))
@@ -251,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     finally:
         log.removeHandler(handler)
-    return OK
+    return status
 
 
 def _reason(error: Exception) -> str:
