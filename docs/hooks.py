@@ -20,14 +20,32 @@ def magic_options() -> str:
     """Return the table of the magic's options, from its own parser."""
     from tfprof_widgets.magic import ProfileMagics
 
-    parser = ProfileMagics.tfprofile.parser  # type: ignore[attr-defined]
+    return _options_of(ProfileMagics.tfprofile.parser)  # type: ignore[attr-defined]
+
+
+def commands() -> str:
+    """Return a section for each command of the command line, from its own parser."""
+    from tfprof_widgets.cli import parser
+
+    top = parser()
+    actions = top._subparsers._group_actions  # type: ignore[union-attr]
+    sections = [f"```text\n{(top.epilog or '').strip()}\n```"]
+    for name, command in (actions[0].choices or {}).items():
+        usage = command.format_usage().removeprefix("usage: ").strip()
+        words = (command.description or "").strip()
+        sections.append(f"## {name}\n\n{words}\n\n```text\n{usage}\n```\n\n{_options_of(command)}")
+    return "\n\n".join(sections)
+
+
+def _options_of(parser: argparse.ArgumentParser) -> str:
+    """Return the table of a parser's arguments and options."""
     formatter = parser._get_formatter()
-    rows = ["| option | |", "| --- | --- |"]
+    rows = ["| | |", "| --- | --- |"]
     for action in parser._actions:
-        if action.help is argparse.SUPPRESS or not action.option_strings:
+        if action.help in (argparse.SUPPRESS, None) or action.dest in ("help", "code"):
             continue
         value = "" if action.nargs == 0 else f" {formatter._format_args(action, (action.dest or '').upper())}"
-        flags = ", ".join(f"`{flag}{value}`" for flag in action.option_strings)
+        flags = ", ".join(f"`{flag}{value}`" for flag in action.option_strings) or f"`{action.metavar or action.dest}`"
         rows.append(f"| {flags} | {_cell(formatter._expand_help(action))} |")
     return "\n".join(rows)
 
@@ -62,7 +80,8 @@ def step_categories() -> str:
 
 
 _GENERATED: dict[str, Callable[[], str]] = {
-    made.__name__: made for made in (magic_options, public_functions, public_errors, findings, step_categories)
+    made.__name__: made
+    for made in (magic_options, commands, public_functions, public_errors, findings, step_categories)
 }
 
 

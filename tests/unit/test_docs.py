@@ -21,7 +21,9 @@ if not DOCS.exists():
 
 
 def test_a_tool_in_an_hour_works_as_it_is_written(tmp_path):
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.js"))
+    if not (ROOT / "src" / "tfprof_widgets" / "static" / "inline.js").exists():
+        pytest.skip("the front end is not built")
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "tests" / "generate", tmp_path / "tests" / "generate")
     blocks = _BLOCK.findall((DOCS / "adding-a-tool.md").read_text(encoding="utf-8"))
     assert len(blocks) == 7
