@@ -9,6 +9,7 @@ import pytest
 
 import tfprof_widgets as tfprof
 from generate import Space, cpu_fit_capture, gpu_capture
+from tfprof_widgets.comparison import result
 from tfprof_widgets.report import Report
 from tfprof_widgets.views.alone import tables_of
 from tfprof_widgets.xspace import read
@@ -114,3 +115,12 @@ def test_the_widget_holds_the_same_payload():
     assert widget.spec["id"] == comparison.id
     assert set(widget.tables) == set(comparison.payload.tables)
     widget.close()
+
+
+def test_a_long_trace_is_thinned_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(result, "MOST_DRAWN", 500)
+    tab = on_cpus().payload.tabs[-1]
+    (said,) = items_of(tab["items"], "text")
+    assert said["text"].count("rows for") == 2
+    whole = on_cpus().before.timelines[0]
+    assert f"{len(whole.events) + len(whole.hidden):,} events" in said["text"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ..analysis.thinning import thinned
 from ..report import Report, load, tab_or_error
 from . import sentence, tables
 from .statistics import MEDIAN_LEVEL_PCT, RATIO_LEVEL_PCT, Change, compare_times
@@ -20,11 +21,15 @@ from .steady import Circumstances, Run, circumstances, kinds_of, run_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..analysis.timeline import Timeline
     from ..display.payload import Payload
     from ..display.static_summary import Block
     from ..display.widget import ReportWidget
     from ..views.comparison_trace import Place
     from ..views.spec import Tab
+
+#: Events of each run that a comparison's page draws: some 4 MB for both.
+MOST_DRAWN = 300_000
 
 # What `Comparison.to_csv` writes: each the name of a property.
 _TABLES = ("steps", "ops", "kernels", "input_ops", "memory", "overview", "runs")
@@ -340,10 +345,20 @@ class Comparison:
         several = [len(report.hosts) for report in reports if len(report.hosts) > 1]
         remarks = [f"Drawn: the first host of each run, of up to {max(several)}."] if several else []
         remarks.append("What the profiler noted with each event is in the run's own report.")
-        drawn = self.before.timelines[0], self.after.timelines[0]
-        return trace_tab(
-            payload, drawn, (self.names[0], self.names[-1]), self._places, colors, self._typical_place, remarks
-        )
+        drawn = []
+        for name, report in zip(("before", "after"), reports, strict=True):
+            data = report.timelines[0]
+            fewer = _within(data)
+            drawn.append(fewer)
+            if fewer is not data:
+                total = len(data.events) + len(data.hidden)
+                remarks.append(
+                    f"Drawn {name}: {len(fewer.events):,} rows for {total:,} events; the thread pools' bookkeeping is left out, "
+                    "short events are merged into bars."
+                )
+        names = (self.names[0], self.names[-1])
+        timelines = (drawn[0], drawn[1])
+        return trace_tab(payload, timelines, names, self._places, colors, self._typical_place, remarks)
 
     @cached_property
     def _places(self) -> list[Place]:
@@ -459,6 +474,13 @@ class Comparison:
 _HOW_TO_MARK = (
     "Mark the steps of your own loop with tf.profiler.experimental.Trace('train', step_num=i, _r=1) to compare steps."
 )
+
+
+def _within(data: Timeline) -> Timeline:
+    """Return a timeline with as many events as a page has room for."""
+    if len(data.events) + len(data.hidden) <= MOST_DRAWN:
+        return data
+    return thinned(data, MOST_DRAWN).data
 
 
 def _n_steps(report: Report) -> int:
