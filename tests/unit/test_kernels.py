@@ -90,7 +90,7 @@ def test_occupancy(capability, threads, registers, shared, expected):
     ],
 )
 def test_which_kernels_use_tensor_cores(name, expected):
-    assert uses_tensor_core(name) is expected
+    assert uses_tensor_core([name, "other"]).tolist() == [expected, False]
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from .device import device_events
 from .occupancy import occupancy_pct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,14 +32,13 @@ COLUMNS: dict[str, Any] = {
 
 # Parts of the names of kernels that hold Tensor Core instructions. The first lines are the profiler's own list
 # (up to Ampere); the others add CUTLASS, Hopper, Blackwell, fused attention, and AMD's matrix cores.
-_TENSOR_CORE = re.compile(
+_TENSOR_CORE = (
     r"16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma"
     r"|i16832|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|xmma_sparse_gemm"
     r"|xmma_warp_specialized_implicit_gemm"
     r"|tensorop|gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|16832|xmma_(?:fprop|dgrad|wgrad)"
     r"|MmaSm(?:8|9|1)\d|Mainloop\w*Umma|SM\d+_\d+x\d+x\d+|flash_(?:fwd|bwd|attn)|fmha_|attn_fwd|gemm_fusion"
-    r"|_MI\d+x\d+x\d+|mfma|wmma",
-    re.IGNORECASE,
+    r"|_MI\d+x\d+x\d+|mfma|wmma"
 )
 # Ops that Tensor Cores can compute. By type; the name rules below are for files whose ops have no type.
 _ELIGIBLE_TYPE = re.compile(
@@ -99,9 +100,12 @@ def parse_details(text: str) -> Launch:
     )
 
 
-def uses_tensor_core(kernel_name: str) -> bool:
-    """Whether a kernel's name says that it holds Tensor Core (or AMD matrix core) instructions."""
-    return _TENSOR_CORE.search(kernel_name) is not None
+def uses_tensor_core(kernel_names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which kernels' names say that they hold Tensor Core (or AMD matrix core) instructions, shape (K,)."""
+    # Arrow's regular expressions take a fiftieth of Python's time for names like these.
+    found = pc.match_substring_regex(pa.array(kernel_names, pa.string()), _TENSOR_CORE, ignore_case=True)
+    uses: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return uses
 
 
 def is_tensor_core_eligible(op_name: str, op_type: str, equation: str = "") -> bool:
@@ -171,7 +175,7 @@ def kernels(trace: Trace) -> pd.DataFrame:
     rest = groups[["occupancy_pct", "is_product"]].max().reset_index()
 
     op_eligible = [is_tensor_core_eligible(*op) for op in zip(devices.op_names, devices.op_types, strict=True)]
-    uses = np.array([uses_tensor_core(n) for n in names], bool)[time["name"]]
+    uses = uses_tensor_core(names)[time["name"]]
     eligible = np.array([*op_eligible, False], bool)[time["op"]]  # the last one is for op -1
     op_names = [*devices.op_names, ""]
     table = pd.DataFrame(
