@@ -53,10 +53,14 @@ def choose(page, menu: str, *entries: str) -> None:
 
 
 def run_all(page) -> None:
-    """Run all cells of Notebook 7, again if need be: it shows an idle kernel before it has one, and then runs nothing."""
+    """Run all cells of Notebook 7, again if need be: it shows an idle kernel before it has one, and then asks which to start."""
     started = page.locator(".jp-InputPrompt", has_text=re.compile(r"\d|\*")).first
     for _ in range(12):
-        choose(page, "Run", "Run All Cells")
+        if page.locator(".jp-Dialog").count():
+            page.locator(".jp-Dialog button", has_text="Select").click()
+            page.locator(".jp-Dialog").wait_for(state="detached")
+        else:
+            choose(page, "Run", "Run All Cells")
         try:
             return started.wait_for(timeout=5_000)
         except TimeoutError_:
@@ -142,8 +146,9 @@ if __name__ == "__main__":
 def test_marimo(browser, tmp_path, root, profile):
     app = tmp_path / "training.py"
     app.write_text(APP.format(path=str(profile)), encoding="utf-8")
-    with servers.marimo(tmp_path, app) as origin, visit(browser, origin=origin, dark=True) as seen:
+    (tmp_path / "pyproject.toml").write_text('[tool.marimo.display]\ntheme = "dark"\n', encoding="utf-8")
+    with servers.marimo(tmp_path, app) as origin, visit(browser, origin=origin) as seen:
         seen.page.goto(origin)
-        check_interactive(seen, seen.page.locator(".tfprof-app"))
+        check_interactive(seen, seen.page.locator(".tfprof-app"), dark=True)
         seen.look("marimo")
         seen.is_clean()
