@@ -20,9 +20,6 @@ BROKEN = b"surrogate \xed\xa0\x80 latin \xe9 cut \xf0\x9f"
 PROTO = "__proto__"
 HUGE = "huge/" + "W" * 200_000
 
-NAMES: tuple[str | bytes, ...] = (MARKUP, SCRIPT, MATHS, REVERSED, CONTROL, BROKEN, PROTO, HUGE)
-"""Every text, as it stands in the file."""
-
 
 def hostile_capture(steps: int = 6) -> Space:
     """Generate the profile of a training loop on two GPUs in which every kind of name is hostile.
