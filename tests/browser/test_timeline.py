@@ -226,8 +226,8 @@ def test_nothing_flashes_while_moving(viewer: Viewer) -> None:
     x, y = viewer.point(15_000_000, viewer.lane_y("python (main)"))
     viewer.page.mouse.move(x, y)
     viewer.page.mouse.down()
-    for step in range(1, 13):
-        viewer.page.mouse.move(x - 37 * step, y)
+    for step in range(1, 6):
+        viewer.page.mouse.move(x - 83 * step, y)
         image = Image.open(io.BytesIO(viewer.page.screenshot(clip=viewer.over))).convert("RGB")
         row = [image.getpixel((i, round(viewer.lane_y("python (main)")) + 6)) for i in range(10, image.width - 10)]
         white = sum(pixel == (255, 255, 255) for pixel in row) / len(row)
