@@ -436,7 +436,7 @@ class Report:
         found = trimmed(self.max_mb, size_of, make, sum(len(data.events) for data in self.timelines))
         said = statement(found, self.timelines)
         trace = next(tab for tab in found.payload.tabs if tab["id"] == "trace")
-        trace["items"].insert(0, {"kind": "text", "text": f"{said} {HOW_TO_SEE_ALL}", "level": "info"})
+        trace["items"].insert(0, {"kind": "text", "text": said, "level": "info"})
         if whole.head is not None:
             fact = {"label": "Shown one by one", "value": in_short(found, n_events), "hint": f"{said} {HOW_TO_SEE_ALL}"}
             found.payload.head = {**whole.head, "facts": [*whole.head["facts"], fact]}

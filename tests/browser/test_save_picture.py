@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -50,7 +51,7 @@ def saved(page, bar, kind: str, key: str | None = None) -> tuple[str, bytes]:
 
 
 def test_a_chart_is_saved(page):
-    figure = page.locator("figure.tfprof-figure", has_text="Step time: ").first
+    figure = page.locator("figure.tfprof-figure", has_text=re.compile("Step time: ")).first
     bar = figure.locator(".tfprof-save")
     bar.wait_for()
     name, data = saved(page, bar, "PNG")
