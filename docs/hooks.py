@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def commands() -> str:
 
     top = parser()
     actions = top._subparsers._group_actions  # type: ignore[union-attr]
-    sections = [f"```text\n{(top.epilog or '').strip()}\n```"]
+    paragraphs = [textwrap.fill(" ".join(part.split()), 88) for part in (top.epilog or "").strip().split("\n\n")]
+    sections = ["```text\n" + "\n\n".join(paragraphs) + "\n```"]
     for name, command in (actions[0].choices or {}).items():
         usage = command.format_usage().removeprefix("usage: ").strip()
         words = (command.description or "").strip()
@@ -79,9 +81,18 @@ def step_categories() -> str:
     return "\n".join(rows)
 
 
+def trace_keys() -> str:
+    """Return the table of the timeline's keys, from the list that its help shows."""
+    toolbar = Path(__file__).resolve().parents[1] / "js" / "src" / "timeline" / "toolbar.ts"
+    keys = re.search(r"const KEYS: .*?= \[\n(.*?)^\];", toolbar.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    assert keys is not None, f"{toolbar} has no list KEYS"
+    rows = re.findall(r'\["([^"]+)", "([^"]+)"\]', keys[1])
+    return "\n".join(["| | |", "| --- | --- |", *(f"| **{key}** | {meaning} |" for key, meaning in rows)])
+
+
 _GENERATED: dict[str, Callable[[], str]] = {
     made.__name__: made
-    for made in (magic_options, commands, public_functions, public_errors, findings, step_categories)
+    for made in (magic_options, commands, trace_keys, public_functions, public_errors, findings, step_categories)
 }
 
 
