@@ -46,7 +46,7 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
   };
 
   const alone = spec.head === null;
-  const root = h("div", { class: `tfprof-report tfprof-app${alone ? " tfprof-alone" : ""}` });
+  const root = h("div", { class: `tfprof-report tfprof-app tex2jax_ignore mathjax_ignore${alone ? " tfprof-alone" : ""}` });
   const showTheme = () => root.setAttribute("data-tfprof-theme", theme.dark ? "dark" : "light");
   showTheme();
   theme.onChange(showTheme);
@@ -55,6 +55,9 @@ export async function render({ model, el }: { model: Model; el: HTMLElement }): 
   root.append(styles);
   if (spec.head !== null) root.append(head(spec.head), ...answer(spec.head.answer, model));
   root.append(...notes(spec.notes));
+
+  // JupyterLab's shortcuts take the keys of what has the focus (arrows of a slider) unless it says so itself: an element around it can't.
+  root.addEventListener("focusin", ({ target }) => (target as Element).setAttribute("data-lm-suppress-shortcuts", "true"), { signal: controller.signal });
 
   const panels = spec.tabs.map((tab) => makePanel(tab, spec.tabs.length > 1));
   const tablist = h("div", { class: "tfprof-tablist", role: "tablist", "aria-label": "Tools", "data-lm-suppress-shortcuts": "true" });
