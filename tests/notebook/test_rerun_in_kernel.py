@@ -102,3 +102,29 @@ def test_lines_are_compared_too(kernel):
     kernel.run("%tfprofile [a_step(a) for _ in range(20)];")
     cell = kernel.run("%tfprofile [a_step(a) for _ in range(21)];")
     assert against(cell.reports[0])[0].startswith("In [")
+
+
+def run_as(kernel: Kernel, cell_id: str, source: str) -> None:
+    """Run code as JupyterLab does, which tells the cell's id."""
+    kc = kernel.client.kc
+    content = {
+        "code": source,
+        "silent": False,
+        "store_history": True,
+        "user_expressions": {},
+        "allow_stdin": False,
+        "stop_on_error": True,
+    }
+    message = kc.session.msg("execute_request", content, metadata={"cellId": cell_id})
+    kc.shell_channel.send(message)
+    # The next cell is answered after this one.
+    assert kernel.evaluate("True") is True
+
+
+def test_a_cell_that_was_rewritten_is_still_the_same_cell(kernel):
+    run_as(kernel, "one", "%%tfprofile --name first\nfor i in range(20): a_step(a)")
+    run_as(kernel, "two", "%%tfprofile --name other\nfor i in range(20): a_step(a)")
+    assert kernel.evaluate("tfprof_report._compared is None") is True
+    run_as(kernel, "one", "%%tfprofile --name again\nc = tf.linalg.inv(a)\nprint(c.shape, 'nothing is as it was')")
+    assert kernel.evaluate("tfprof_report.title") == "again"
+    assert kernel.evaluate("tfprof_report._compared.fact['label']") == "Against first"
