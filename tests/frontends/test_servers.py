@@ -106,6 +106,7 @@ def test_nbclassic(browser, origin):
         seen.page.goto(f"{origin}/nbclassic/notebooks/foreign.ipynb")
         summary = seen.page.locator(".output_area", has_text="Step time in ms").first
         summary.wait_for()
+        seen.page.evaluate("new Promise((done) => MathJax.Hub.Queue(done))")
         check_summary(summary.inner_text())
         assert seen.page.locator(".tfprof-app").count() == 0
         seen.look("nbclassic-untrusted")

@@ -68,6 +68,13 @@ def test_hidden_characters_are_shown_and_long_texts_say_how_long_they_are():
         assert len(text) < 3000
 
 
+def test_nothing_is_typeset_as_mathematics():
+    html = to_html("$a$", [Notes(["costs $5 or $6"]), SmallTable(["\\(x\\)"], [["$$a_long_name_of_an_op$$"]])])
+    # Every mark is alone in its element.
+    assert re.findall(r"[^<>]*\$[^<>]*", html) == ["$"] * 8
+    assert re.findall(r"[^<>]*\\[^<>]*", html) == ["\\", "(x\\)"]
+
+
 def test_html_numbers_stand_right_and_text_left():
     html = to_html("", BLOCKS)
     left = '<td align="left" style="text-align:left">'

@@ -21,6 +21,9 @@ _NOTEBOOK_HINT = (
 )
 _PAGE_HINT = "This is the report's summary. The interactive report needs a browser with JavaScript."
 
+# The page's MathJax, if it has one, keeps off.
+_ROOT = "tfprof-report tex2jax_ignore mathjax_ignore"
+
 # Finds its roots by id (a module script has no `currentScript`): an output shown twice gives two. The app is
 # run from a script element, which is allowed wherever this script was.
 _BOOT = """
@@ -123,7 +126,7 @@ def _root(payload: Payload, static_html: str, hint: str) -> str:
     }
     return "\n".join(
         [
-            f'<div class="tfprof-report" id="tfprof-{payload.id}" data-tfprof-version="{escape(payload.version)}">',
+            f'<div class="{_ROOT}" id="tfprof-{payload.id}" data-tfprof-version="{escape(payload.version)}">',
             f'<div class="tfprof-static"><p><small>{hint}</small></p>{static_html}</div>',
             '<div class="tfprof-mount"></div>',
             *(_block(name, data) for name, data in blocks.items()),

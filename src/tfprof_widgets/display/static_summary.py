@@ -120,8 +120,8 @@ def _html_table(table: SmallTable) -> str:
 def _breakable(text: str) -> str:
     """Escape; a long name may be broken after its parts, and a number stays with its unit."""
     if len(text) <= _SHORT:
-        return escape(text).replace(" ", "&nbsp;")
-    return re.sub(r"(::|[/_:.,;=…])", r"\1<wbr>", escape(text))
+        return _no_maths(escape(text).replace(" ", "&nbsp;"))
+    return _no_maths(re.sub(r"(::|[/:.,…])", r"\1<wbr>", escape(text)))
 
 
 def _text_table(table: SmallTable) -> list[str]:
@@ -170,4 +170,9 @@ def _text(value: Value, digits: int = 2) -> str:
 
 
 def _html(text: Value) -> str:
-    return escape(_text(text))
+    return _no_maths(escape(_text(text)))
+
+
+def _no_maths(html: str) -> str:
+    """Set the marks of mathematics apart: notebooks typeset what is between two of them, across no elements."""
+    return re.sub(r"\$|\\(?=[(\[])", r"<span>\g<0></span>", html)
