@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from generate import pod_captures
 from tfprof_widgets.report import load
+from tfprof_widgets.xspace import read_hosts
 
 SCALING = Path(__file__).resolve().parents[2] / "docs" / "scaling.md"
 
@@ -34,6 +35,36 @@ def test_a_dask_cluster_reads_what_one_process_reads(run):
     assert len(report.hosts) == 6
     for table in ("steps", "ops", "pod", "events", "memory"):
         assert getattr(report, table).equals(getattr(alone, table)), table
+
+
+def test_few_more_hosts_are_begun_than_there_are_workers():
+    """A cluster's workers keep what they have read until it is fetched."""
+
+    class Slow(Executor):
+        _max_workers = 2
+
+        def __init__(self):
+            self.begun, self.fetched, self.most = 0, 0, 0
+
+        def submit(self, task, path):
+            self.begun += 1
+            self.most = max(self.most, self.begun - self.fetched)
+            future = Future()
+            future.set_result(f"{path} read")
+            fetch = future.result
+
+            def result():
+                self.fetched += 1
+                return fetch()
+
+            future.result = result
+            return future
+
+    executor = Slow()
+    spaces, lost = read_hosts([f"host{i}" for i in range(50)], executor)
+    assert spaces == []
+    assert lost == [f"host{i} read" for i in range(50)]  # all, in their order
+    assert executor.most <= 4
 
 
 def test_thousands_of_hosts_as_documented(run):
