@@ -84,6 +84,15 @@ def test_some_steps_of_a_cell(kernel, code, kind):
     assert kernel.evaluate("'batch_begin' in str(keras.callbacks.CallbackList.on_train_batch_begin.__qualname__)")
 
 
+def test_some_steps_of_a_cell_that_awaits(kernel):
+    cell = kernel.run(
+        "%%tfprofile --quiet --steps 1:3\nimport asyncio\n"
+        "for i in tfprof.step(range(5)):\n    result = a_step(a)\n    await asyncio.sleep(0.001)\ni"
+    )
+    assert cell.value == "4"
+    assert kernel.evaluate("len(tfprof_report.steps)") == 2
+
+
 def test_marks_leave_the_number_of_steps_as_it_is(kernel):
     counts, means = [], []
     for loop in (
