@@ -25,7 +25,8 @@ class Report:
     def __init__(self, session):
         self.session = session
 
-    def as_asked(self, **_):
+    def as_asked(self, **asked):
+        self.asked = asked
         return self
 
     def _repr_mimebundle_(self, **_):
@@ -97,6 +98,20 @@ def test_only_the_cell_is_captured(shell):
     assert shell.user_ns["before"] is False
     assert result.result == (True, True)
     assert out.index("(True, True)") < out.index("<report of In [")
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ("", {"max_mb": 4.0, "anonymize": False}),
+        ("--max-mb 2.5 --anonymize", {"max_mb": 2.5, "anonymize": True}),
+        ("--max-mb none", {"max_mb": None, "anonymize": False}),
+    ],
+)
+def test_the_report_is_made_as_asked(shell, options, asked):
+    for source in (f"%%tfprofile {options}\n1 + 1", f"%tfprofile {options} 1 + 1"):
+        run(shell, source)
+        assert shell.user_ns["tfprof_report"].asked == asked
 
 
 def test_the_source_is_the_cell_as_written(shell):
