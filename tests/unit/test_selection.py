@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -118,7 +120,7 @@ def test_a_derived_event_is_what_ran_on_its_device() -> None:
 def test_the_trace_viewer_is_the_trace_alone(report: Report) -> None:
     state = report.trace_viewer(range_ms=(1, 2), highlight="call").get_state()
     assert (state["range_ms"], state["highlight"]) == ([1.0, 2.0], "call")
-    assert [tab["id"] for tab in state["spec"]["tabs"]] == ["trace"]
+    assert [tab["id"] for tab in json.loads(state["spec"])["tabs"]] == ["trace"]
     assert set(state["tables"]) < set(report.payload.tables)
     everything = report.trace_viewer().get_state()
     assert (everything["range_ms"], everything["highlight"]) == (None, None)

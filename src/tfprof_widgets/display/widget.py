@@ -5,6 +5,7 @@ Importing this module imports anywidget and ipywidgets; nothing else in the pack
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anywidget
@@ -37,7 +38,10 @@ class ReportWidget(_Linked):
 
     _esm = assets.esm("widget.js")
 
-    spec = traitlets.Dict(help="the payload's spec").tag(sync=True)
+    # As text: notebooks saved with their widgets sort the keys of objects, and Bokeh's figures must be read in their order.
+    spec = traitlets.Dict(help="the payload's spec").tag(
+        sync=True, to_json=lambda spec, _: json.dumps(spec, allow_nan=False), from_json=lambda text, _: json.loads(text)
+    )
     tables = traitlets.Dict(help="name to gzipped Arrow IPC stream").tag(sync=True)
     bokeh = traitlets.Bytes(help="bokeh.min.js, gzipped").tag(sync=True)
 
