@@ -113,6 +113,9 @@ def main() -> None:
     parser.add_argument("--without-browser", action="store_true")
     parser.add_argument("--events", type=int, nargs="*", default=list(EVENTS), help="sizes of the generated captures")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument(
+        "--xprof-most", type=int, default=XPROF_MOST_EVENTS, help="leave XProf out beyond so many events"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print, and leave the documentation as it is")
     args = parser.parse_args()
     folder = ROOT / "build" / "bench"
@@ -132,7 +135,7 @@ def main() -> None:
                 measure(
                     path,
                     repeat=args.repeat if about < 500_000 else min(args.repeat, 3),
-                    with_xprof=about < XPROF_MOST_EVENTS,
+                    with_xprof=about < args.xprof_most,
                     with_protobuf=about < PROTOBUF_MOST_EVENTS,
                 ),
             )
