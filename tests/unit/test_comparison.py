@@ -192,3 +192,14 @@ def test_the_overview_tells_only_what_the_runs_tell():
     assert table.at["steady steps", "before"] == 18
     assert table.at["step time, median", "ratio"] > 0
     assert "device busy" not in table.index
+
+
+def test_steps_of_one_run_alone_are_shown_as_its_own():
+    comparison = tfprof.compare(report_of(eager_loop(100, 100)), report_of(cpu_fit_capture(1, 12)))
+    table = comparison.overview.set_index("measure")
+    assert table.at["steady steps", "after"] == 10
+    assert table.at["steady steps", "before"] == 0
+    assert np.isnan(table.at["step time, median", "before"])
+    assert comparison.payload.head["facts"][1]["value"].startswith("12 train steps, ")
+    figure = next(item for item in comparison.payload.tabs[0]["items"] if item["kind"] == "figure")
+    assert figure["title"].endswith(" (only after)")

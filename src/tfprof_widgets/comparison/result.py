@@ -226,7 +226,15 @@ class Comparison:
     @cached_property
     def overview(self) -> pd.DataFrame:
         """The figures of the overview side by side; see `tables.overview_table`."""
-        return tables.overview_table(self.before, self.after, self.sides)
+        return tables.overview_table(self.before, self.after, self._own_sides)
+
+    @property
+    def _own_sides(self) -> tuple[Run, Run]:
+        """The compared steps; where only one run has any, its own."""
+        if self._kind[0]:
+            return self.sides
+        before, after = (run_of(report, next(iter(kinds_of(report)), "")) for report in (self.before, self.after))
+        return before, after
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -306,7 +314,7 @@ class Comparison:
     @cached_property
     def _head_facts(self) -> list[dict[str, Any]]:
         rows = []
-        for label, run, where in zip(("Before", "After"), self.sides, self.circumstances, strict=True):
+        for label, run, where in zip(("Before", "After"), self._own_sides, self.circumstances, strict=True):
             steps = f"{run.steps:,} {run.kind} step{'' if run.steps == 1 else 's'}, " if run.steps else ""
             rows.append({"label": label, "value": f"{steps}{where.devices}"})
         return rows

@@ -172,7 +172,9 @@ def _took_time(row: pd.Series[Any]) -> bool:
 def _arrow(row: pd.Series[Any], like: float) -> str:
     before, after = (ms(float(row[f"{run}_ms"]), like=like) for run in ("before", "after"))
     unit = f" {after.rsplit(' ', 1)[-1]}"
-    return f"{before.removesuffix(unit) if after != '–' else before} → {after}"
+    if "–" in (before, after):
+        return f"{after} (only after)" if before == "–" else f"{before} (only before)"
+    return f"{before.removesuffix(unit)} → {after}"
 
 
 def _signed(difference_ms: float, like: float) -> str:
@@ -206,7 +208,7 @@ def _typical(total: pd.Series[Any]) -> spec.Item:
         words = ms(median)
         if low == low:
             words += f" ({_digits_of(low, median)} to {ms(high, like=median)})"
-        rows.append(fact(f"Median {run}", words, color=color, hint="In brackets: where the median lies, at 95 %"))
+        rows.append(fact(run.capitalize(), words, color=color, hint="Median. In brackets: where it lies, at 95 %"))
     if total["ratio"] == total["ratio"]:
         words = f"{total['ratio']:.2f}"
         if total["ratio_low"] == total["ratio_low"]:
@@ -218,7 +220,7 @@ def _typical(total: pd.Series[Any]) -> spec.Item:
         rows.append(fact("Ratio", words, hint=hint))
     if total["told"]:
         rows.append(fact("Verdict", str(total["told"])))
-    return spec.facts("The typical step", rows)
+    return spec.facts("Median of the steps", rows)
 
 
 def _digits_of(value: float, like: float) -> str:
