@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser, options: Sequence[Option]) -> N
 
 def add_logdir(parser: argparse.ArgumentParser) -> None:
     """Give a parser the profile to open."""
-    parser.add_argument("logdir", metavar="LOGDIR", help="the profile; see below")
+    parser.add_argument("logdir", metavar="LOGDIR", help="the profile: a log directory, a run or a file")
 
 
 def open_report(arguments: argparse.Namespace) -> Report:
