@@ -1,5 +1,7 @@
 /** Makes elements; text goes in as text nodes only, so that a profile's names stay text. */
 
+import { splitMiddle } from "./format";
+
 type Props = Record<string, string | number | boolean | null | undefined>;
 
 export function h<K extends keyof HTMLElementTagNameMap>(
@@ -14,6 +16,14 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   }
   element.append(...children.filter((child): child is Node | string => child !== null && child !== undefined));
   return element;
+}
+
+/** A name that gives way in its middle where there is no room for it, and then at its start; told in full on hovering. */
+export function shortenedName(text: string): HTMLElement {
+  const [start, end] = splitMiddle(text);
+  // What is cut off at its start is written from right to left, but for the name itself.
+  const tail = end ? h("span", { class: "tfprof-name-end" }, h("bdi", { dir: "ltr" }, end)) : null;
+  return h("span", { class: "tfprof-name", title: text.length > 12 ? text : null }, h("span", {}, start), tail);
 }
 
 /** Resolves once the element is on the page with a size: what measures and draws itself can't before. */

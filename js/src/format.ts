@@ -44,14 +44,16 @@ export function formatCell(value: unknown, column: Column): string {
         const least = fixed(digits).format(10 ** -digits);
         return `${number < 0 ? ">−" : "<"}${least}${column.kind === "percent" ? " %" : ""}`;
       }
-      return column.kind === "percent" ? `${text} %` : text;
+      const signed = text.replace(/^-/, "−");
+      return column.kind === "percent" ? `${signed} %` : signed;
     }
   }
 }
 
 /** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
 export function splitMiddle(text: string): [string, string] {
-  if (text.length <= 12) return [text, ""];
+  // C++ functions are told apart by how they begin: they end in the types of their arguments.
+  if (text.length <= 12 || /[(<].*[)>]$/s.test(text)) return [text, ""];
   const at = text.length - Math.min(36, Math.ceil(0.6 * text.length));
   // Not between the halves of a surrogate pair.
   const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
@@ -102,6 +104,6 @@ export function parseFilter(input: string, column: Column): ((value: unknown) =>
       return (value) => !missing(value) && Number(value) >= low && Number(value) <= high;
     }
   }
-  const lower = wanted.toLowerCase();
+  const lower = (column.kind === "text" ? wanted : wanted.replace(/^-/, "−")).toLowerCase();
   return (value) => formatCell(value, column).toLowerCase().includes(lower);
 }

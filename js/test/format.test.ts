@@ -12,6 +12,7 @@ describe("cells", () => {
     [0, column("number", 2), "0.00"],
     [0.0004, column("number", 2), "<0.01"],
     [-0.0004, column("number", 2), ">−0.01"],
+    [-1234.5, column("number", 1), "−1,234.5"],
     [0.01, column("percent"), "<0.1 %"],
     [41.25, column("percent"), "41.3 %"],
     [12345678901234567890n, column("number"), "12,345,678,901,234,567,890"],
@@ -33,6 +34,10 @@ describe("long names", () => {
     const [start, end] = splitMiddle(name);
     expect(start + end).toBe(name);
     expect(end).toBe("name/that/goes/on/dense_7/MatMul".slice(-29));
+  });
+  test("C++ functions keep how they begin", () => {
+    const name = "void functor::FillKernel<float, 4>(float const*, int, Eigen::GpuDevice)";
+    expect(splitMiddle(name)).toEqual([name, ""]);
   });
   test("a character is never cut in two", () => {
     const [start, end] = splitMiddle(`${"a".repeat(60)}😀${"b".repeat(35)}`);

@@ -81,8 +81,9 @@ test("the host goes from the page to the model and back, and to every other swit
 
 test("a tool alone has no tab bar and no head, and is named all the same", async () => {
   const el = document.createElement("div");
+  document.body.append(el); // what isn't on the page waits
   await render({ model: output("r1", spec("r1", ["a"], null)), el });
   expect(el.querySelector("[role=tab], .tfprof-head, .tfprof-answer")).toBeNull();
   expect(el.querySelector("[role=region]")!.getAttribute("aria-label")).toBe("A");
-  expect(el.textContent).toContain("in a");
+  await vi.waitFor(() => expect(el.textContent).toContain("in a"));
 });

@@ -27,6 +27,16 @@ describe("two traces aligned at a step", () => {
   });
 });
 
+describe("a trace that begins late", () => {
+  test("is shown from there on", () => {
+    const viewport = new Viewport(1000, 800);
+    expect([viewport.start, viewport.end]).toEqual([798, 1002]);
+    viewport.pan(-1000);
+    expect(viewport.start).toBe(798);
+    expect(limits([1000, 300], [900, 250], [800, 0])[0]).toEqual([650 - 3.5, 1000 + 3.5]);
+  });
+});
+
 describe("a window with limits of its own", () => {
   test("goes beyond the trace, as far as the limits", () => {
     const viewport = new Viewport(1000);

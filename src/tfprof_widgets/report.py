@@ -458,7 +458,9 @@ class Report:
         from .display.payload import Payload
         from .views.advice import answer
 
-        head: dict[str, Any] = {"title": self.title, "facts": self._head_facts}
+        others = 0 if self.capture is not None and self.capture.name else len(self.hosts) - 1
+        title = f"{self.title} and {others} other {'host' if others == 1 else 'hosts'}" if others else self.title
+        head: dict[str, Any] = {"title": title, "facts": self._head_facts}
         try:
             head["answer"] = answer(self.advice, self.overview)
         except Exception:  # noqa: BLE001  # as for the tabs
@@ -526,6 +528,8 @@ class Report:
         # The head says it already.
         tab = overview_tab(payload, replace(self.overview, statement=""), self.steps)
         try:
+            if not self.advice and self.overview.step_time.empty and self.overview.top_ops.empty:
+                return tab  # nothing was recorded in which there could be something to change
             advised = recommendations(self.advice, mean_step_ms(self.overview))
         except Exception as error:  # noqa: BLE001  # the advice rests on all tools: one that fails leaves the overview alone
             advised = _failure("Recommendations", error)

@@ -101,6 +101,10 @@ def test_an_eager_loop_is_told():
     assert "@tf.function" in first.change
 
 
+def test_eager_ops_beside_a_function_are_its_callbacks():
+    assert titles(advice_of(python_loop(8, eager=8, idle_us=9_000))) == ["Time goes by outside TensorFlow"]
+
+
 def test_a_few_eager_ops_a_step_are_no_loop_and_hide_no_idle_python():
     assert titles(advice_of(python_loop(8, eager=4, idle_us=9_000))) == ["Time goes by outside TensorFlow"]
 

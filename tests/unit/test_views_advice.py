@@ -121,4 +121,4 @@ def test_where_nothing_was_recorded_nothing_is_judged():
     summary = overview_of(empty, ops_frame(0, 0, idle=False), statement="No steps and no ops were recorded.")
     said = answer([], summary)
     assert said["text"] == "No steps and no ops were recorded."
-    assert "nothing to judge" in said["detail"]
+    assert "--host-level 2" in said["action"][0]["text"]

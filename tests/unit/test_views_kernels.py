@@ -14,7 +14,7 @@ from generate import gpu_capture, pod_captures
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.kernels import kernels
 from tfprof_widgets.views.colors import OpColors
-from tfprof_widgets.views.kernels import kernels_tab
+from tfprof_widgets.views.kernels import kernel_label, kernels_tab
 from tfprof_widgets.xspace import read
 from view_frames import HOSTILE, Recorder, every, ops_frame, without_data
 
@@ -29,6 +29,22 @@ def tab_of(table: pd.DataFrame, **options):
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     return kernels(Trace(read(gpu_capture(2, 4).bytes()), "worker-0"))
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("volta_sgemm_128x64_nn", "volta_sgemm_128x64_nn"),
+        ("void cudnn::cnn::wgrad_alg0_engine<float, 512, 6>(int, int, float const*)", "wgrad_alg0_engine<…>"),
+        (
+            "void Eigen::internal::EigenMetaKernel<Eigen::TensorAssignOp<A, Eigen::scalar_product_op<float, float>>, long>(C)",
+            "Eigen scalar_product_op",
+        ),
+        ("void Eigen::internal::EigenMetaKernel<A, long>(A, long)", "EigenMetaKernel"),
+    ],
+)
+def test_kernels_of_cpp_are_named_by_what_they_compute(name, short):
+    assert kernel_label(name) == short
 
 
 def test_without_kernels_it_says_why(table):

@@ -16,7 +16,7 @@ from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.memory import memory, memory_peak, memory_summary
 from tfprof_widgets.analysis.memory_history import memory_history
 from tfprof_widgets.analysis.steps import find_steps
-from tfprof_widgets.views.memory import memory_tab, pack_history, size
+from tfprof_widgets.views.memory import _steps_on, memory_tab, pack_history, size
 from tfprof_widgets.xspace import read
 from view_frames import HOSTILE, Recorder, every, without_data
 
@@ -128,6 +128,13 @@ def test_the_history_is_packed_and_can_be_unpacked():
         total = np.cumsum(change)
         before = np.repeat(total[starts] - change[starts], np.diff(np.append(starts, len(total))))
         np.testing.assert_allclose(total - before, column, atol=0.5)
+
+
+def test_bands_are_the_steps_of_the_memorys_own_device():
+    steps = pd.DataFrame({"step": [0, 0], "device": ["/device:GPU:4", "/device:GPU:16"], "start_ms": [1.0, 9.0]})
+    assert _steps_on(steps, "GPU_4_bfc")["start_ms"].tolist() == [1.0]
+    assert _steps_on(steps, "GPU_6_bfc")["start_ms"].tolist() == [1.0, 9.0]
+    assert _steps_on(steps, "gpu_host_bfc")["start_ms"].tolist() == [1.0, 9.0]
 
 
 def test_every_other_step_is_a_band(tables):

@@ -215,7 +215,7 @@ def test_a_kind_without_an_average_says_why_and_shows_its_steps():
 
 def test_no_steps_say_how_to_mark_them():
     tab, _ = tab_of(steps_frame(3)[:0])
-    assert "tf.profiler.experimental.Trace(" in texts(tab)
+    assert "tfprof_widgets.step(" in texts(tab)
     assert not list(every(tab["items"], "figure"))
 
 

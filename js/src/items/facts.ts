@@ -1,5 +1,5 @@
-import { h } from "../dom";
-import { formatPlain, splitMiddle } from "../format";
+import { h, shortenedName } from "../dom";
+import { formatPlain } from "../format";
 import type { Fact, FactsItem, Mounted } from "../types";
 
 function swatch(fact: Fact): HTMLElement | null {
@@ -30,12 +30,10 @@ function legend(facts: Fact[]): HTMLElement {
     "dl",
     { class: "tfprof-legend" },
     ...facts.map((fact) => {
-      const [start, end] = splitMiddle(fact.label);
-      const name = h("span", { class: "tfprof-name", title: end ? fact.label : null }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null);
       return h(
         "div",
         { class: fact.wide ? "tfprof-fact tfprof-fact-wide" : "tfprof-fact", title: fact.hint },
-        h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : name),
+        h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : shortenedName(fact.label)),
         h("dd", {}, formatPlain(fact.value)),
       );
     }),

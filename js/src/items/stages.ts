@@ -1,7 +1,6 @@
 /** Stages of a pipeline, one below the other, each reading from the ones below it: a table whose first column is a tree. */
 
-import { h } from "../dom";
-import { splitMiddle } from "../format";
+import { h, shortenedName } from "../dom";
 import type { Mounted, Stage, StageCell, StagesItem } from "../types";
 
 function cell({ text, share }: StageCell): HTMLElement {
@@ -11,12 +10,11 @@ function cell({ text, share }: StageCell): HTMLElement {
 }
 
 function stageRow(stage: Stage): HTMLElement {
-  const [start, end] = splitMiddle(stage.name);
   const name = h(
     "th",
     { scope: "row", title: stage.hint },
     h("span", { class: "tfprof-node", "aria-hidden": "true" }),
-    h("span", { class: "tfprof-name" }, h("span", {}, start), end ? h("span", { class: "tfprof-name-end" }, end) : null),
+    shortenedName(stage.name),
     ...stage.tags.map((tag) => h("span", { class: "tfprof-tag" }, tag)),
     stage.marked ? h("span", { class: "tfprof-tag tfprof-tag-marked" }, stage.marked) : null,
   );

@@ -11,8 +11,8 @@ import {
   type CellComponent,
 } from "tabulator-tables";
 import { Precision, Type } from "@uwdata/flechette";
-import { h, uniqueId } from "../dom";
-import { formatCell, parseFilter, splitMiddle, toCsv } from "../format";
+import { h, shortenedName, uniqueId } from "../dom";
+import { formatCell, parseFilter, toCsv } from "../format";
 import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
 import { FoundRow } from "./found_row";
 import type { Column, Context, Mounted, Sort, Table, TableItem, Where } from "../types";
@@ -60,15 +60,7 @@ export function compare(a: unknown, b: unknown, dir: "asc" | "desc"): number {
 
 function cellContent(value: unknown, column: Column, largest: number): HTMLElement {
   const text = formatCell(value, column);
-  if (column.kind === "text") {
-    const [start, end] = splitMiddle(text);
-    return h(
-      "span",
-      { class: "tfprof-name", title: end ? text : null },
-      h("span", {}, start),
-      end ? h("span", { class: "tfprof-name-end" }, end) : null,
-    );
-  }
+  if (column.kind === "text") return shortenedName(text);
   const content = h("span", { class: "tfprof-number" }, text);
   if (column.kind === "percent" && largest > 0 && Number(value) > 0) {
     const bar = h("span", { class: "tfprof-bar", "aria-hidden": "true" });

@@ -14,8 +14,8 @@ const ROOM = 0.25;
 export type Pair = readonly [number, number];
 
 /** What a window on each trace can show, so that both can show all of both: from, to, in ps of each trace. */
-export function limits(spans: Pair, at: Pair): [Pair, Pair] {
-  const low = Math.min(-at[0], -at[1]);
+export function limits(spans: Pair, at: Pair, begins: Pair = [0, 0]): [Pair, Pair] {
+  const low = Math.min(begins[0] - at[0], begins[1] - at[1]);
   const high = Math.max(spans[0] - at[0], spans[1] - at[1]);
   const margin = MARGIN * (high - low);
   return [
@@ -66,6 +66,7 @@ export async function mountTimelines(host: HTMLElement, item: TimelinesItem, ctx
   )) as [Timeline, Timeline];
   const units = item.traces.map(({ timeline }) => timeline.unit_ps) as [number, number];
   const spans = item.traces.map(({ timeline }) => timeline.span_ps) as [number, number];
+  const begins = traces.map(({ viewport }, index) => viewport.begin * units[index]!) as [number, number];
   let at: Pair = [0, 0];
 
   const lead = (from: 0 | 1) => {
@@ -82,7 +83,7 @@ export async function mountTimelines(host: HTMLElement, item: TimelinesItem, ctx
   const align = (index: number, move: boolean) => {
     const place = item.places[index] ?? item.places[0]!;
     at = place.at_ps;
-    limits(spans, at).forEach((ends, i) => (traces[i]!.viewport.limits = ends.map((time) => time / units[i]!) as [number, number]));
+    limits(spans, at, begins).forEach((ends, i) => (traces[i]!.viewport.limits = ends.map((time) => time / units[i]!) as [number, number]));
     if (move && place.durations_ps !== null) {
       const [start, end] = around(at, place.durations_ps);
       traces[0].viewport.set(start / units[0], end / units[0]);

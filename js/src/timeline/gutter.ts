@@ -109,8 +109,8 @@ export class Gutter {
     const section = band.track < 0;
     const track = section ? null : this.tracks[band.track]!;
     const text = track?.label ?? this.sections[band.section]!.title;
-    // The end of a label tells threads apart: it is kept when the label is cut.
-    const [, head, tail] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?$/s.exec(text)!;
+    // The number of a thread or stream tells it from others: it is kept when the label is cut.
+    const [, head, tail, rest] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?(\(.*\))?$/s.exec(text)!;
     const triangle = section || track!.lanes > 1;
     const hint = track === null ? text : `${this.sections[band.section]!.title}\n${track.hint}\n${track.count.toLocaleString("en-US")} ${track.kind === "counter" ? "changes" : "events"}`;
     const button = h(
@@ -119,6 +119,7 @@ export class Gutter {
       h("span", { class: "tl-triangle", "aria-hidden": "true" }, triangle ? "▶" : ""),
       h("span", { class: "tl-text" }, head),
       tail === undefined ? null : h("span", { class: "tl-tail" }, tail),
+      rest === undefined ? null : h("span", { class: "tl-text tl-rest" }, rest),
     );
     const label = h("div", { class: `tl-label ${section ? "tl-section" : "tl-track"}`, "data-section": band.section, "data-track": band.track }, button);
     if (section) label.style.minHeight = `${HEADER_PX}px`;

@@ -13,7 +13,8 @@ export class Viewport {
   limits: [number, number] | null = null;
   private animation: { from: [number, number]; to: [number, number]; begun: number; lasts: number } | null = null;
 
-  constructor(readonly span: number) {
+  /** `begin`: where the trace begins, if not at 0. */
+  constructor(readonly span: number, readonly begin = 0) {
     this.all();
   }
 
@@ -23,8 +24,9 @@ export class Viewport {
 
   private get bounds(): [number, number] {
     if (this.limits !== null) return this.limits;
-    const margin = Math.max(this.span, LEAST_TICKS) * MARGIN;
-    return [-margin, Math.max(this.span, LEAST_TICKS) + margin];
+    const length = Math.max(this.span - this.begin, LEAST_TICKS);
+    const margin = length * MARGIN;
+    return [this.begin - margin, this.begin + length + margin];
   }
 
   private clamped(start: number, end: number): [number, number] {

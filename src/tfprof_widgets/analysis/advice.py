@@ -35,7 +35,7 @@ OUTPUT_MODERATE_PCT = 5.0
 # steps of 3 ms); from here on it is worth changing something.
 OTHER_PCT = 25.0
 # XProf suggests tf.function from this share of op time run eagerly; a few eager ops between steps (Keras has four) are not a loop.
-EAGER_PCT, EAGER_OPS_PER_STEP = 10.0, 5
+EAGER_PCT, EAGER_OPS_PER_STEP, EAGER_OPS_BESIDE_FUNCTION = 10.0, 5, 20
 # Below this share of 16-bit compute XProf suggests mixed precision; it pays where matrix products take a good part.
 HALF_PRECISION_PCT, ELIGIBLE_KERNELS_PCT = 10.0, 20.0
 # Tensor Cores came with compute capability 7.0 and speed 16-bit products up at least twofold.
@@ -426,7 +426,7 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
     ]
     executed = _eager_ops(run)
     per_step = executed / run.n_steps
-    if per_step < EAGER_OPS_PER_STEP:
+    if not _is_eager_loop(run):
         return
     has_steps = run.step_ms > 0
     op_ms = float(eager["self_time_us"].sum()) / 1e3
@@ -439,13 +439,20 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
     names = ", ".join(eager.nlargest(3, "self_time_us")["name"].astype(str))
     yield Finding(
         title="Ops run eagerly, one by one",
-        statement=f"{where} ({share:.0f} % of all op time): Python and dispatch take up to {_ms(saves)} of the {of_what}.",
+        statement=f"{where} ({share:.0f} % of the host's op time): Python and dispatch take up to {_ms(saves)} of the {of_what}.",
         saves_ms=saves,
         confidence="high" if share > 50 else "medium",
         evidence={"Eager ops": f"{executed:,}", "Share of op time": f"{share:.0f} %", "Most time in": names},
         change="@tf.function   # above the function that runs one step; in Keras: model.compile(..., run_eagerly=False)",
         links=_link("op_stats", "trace", "function"),
     )
+
+
+def _is_eager_loop(run: Run) -> bool:
+    """Whether so many ops run eagerly that they are the step; beside a function, some are callbacks' (summaries, conditions)."""
+    functions = sum(len(trace.named("FunctionRun")) for trace in run.traces)
+    least = EAGER_OPS_BESIDE_FUNCTION if functions >= run.n_steps else EAGER_OPS_PER_STEP
+    return _eager_ops(run) >= least * run.n_steps
 
 
 def _eager_ops(run: Run) -> int:
@@ -576,7 +583,7 @@ def _straggler(run: Run) -> Iterator[Finding]:
 
 def _python_overhead(run: Run) -> Iterator[Finding]:
     share = run.category_pct("other")
-    eager = run.overview.eager_pct.get("host", 0.0) >= 50 and _eager_ops(run) >= EAGER_OPS_PER_STEP * run.n_steps
+    eager = run.overview.eager_pct.get("host", 0.0) >= 50 and _is_eager_loop(run)
     if share < OTHER_PCT or eager:
         return  # an eager loop has its own finding
     if all("traced" in flags for s in run.steps for flags in s.table["flags"][s.averaged]):

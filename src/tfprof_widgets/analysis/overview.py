@@ -316,7 +316,8 @@ def environment(traces: Sequence[Trace], versions: dict[str, str] | None = None)
             result["Device memory"] = f"{stats['memory_size'] / 2**30:.1f} GiB each"
         if isinstance(stats.get("core_count"), int):
             result["Multiprocessors"] = f"{stats['core_count']} on each device"
-    result["Captured time"] = f"{max((captured_ms(t) for t in traces), default=0.0):,.1f} ms"
+    captured = max((captured_ms(t) for t in traces), default=0.0)
+    result["Captured time"] = f"{captured:,.{1 if captured >= 1 else 3}f} ms"
     result["Events"] = f"{sum(t.space.n_events for t in traces):,}"
     result.update(versions or {})
     return result

@@ -619,13 +619,15 @@ def _judge(pipeline: dict[str, Any], stage: dict[str, Any] | None) -> None:
 def _statement(pipeline: dict[str, Any], level: str, stage: dict[str, Any] | None) -> str:
     if not pipeline["calls"]:
         return "Nothing was taken from this pipeline while the profiler ran."
-    blocked = f"{pipeline['blocked_ms']:.3g} ms"
+    blocked_ms = pipeline["blocked_ms"]
+    blocked = f"{1000 * blocked_ms:.3g} µs" if 0 < blocked_ms < 1 else f"{blocked_ms:.3g} ms"
     if pipeline["step_time_ms"] > 0 and pipeline["place"] == "device":
         # Asked by a thread that works ahead: what it waits for, the step need not wait for.
         step = f"a step of {pipeline['step_time_ms']:.3g} ms"
         waits = f"Calls that hand batches to the device take {blocked} in {step} (which waits only for what isn't done ahead)"
     elif pipeline["step_time_ms"] > 0:
-        waits = f"Each step of {pipeline['step_time_ms']:.3g} ms waits {blocked} ({pipeline['blocked_pct']:.1f} %) for this pipeline"
+        share = f"{blocked} ({pipeline['blocked_pct']:.1f} %)"
+        waits = f"Each step of {pipeline['step_time_ms']:.3g} ms waits {share} in calls of this pipeline"
     else:
         waits = f"The call waits {blocked} for this pipeline"
     if level == "low" or stage is None:
@@ -708,7 +710,10 @@ def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
     if name == "Prefetch":
         if stage["buffered_elements"] >= 0.5:
             return "Elements are ready when asked for; handing them over takes the time: use larger batches, or several steps a call."
-        return "Its buffer is empty when asked, though no stage takes long for one element: see which has the most time per batch."
+        return (
+            "Its buffer is empty when a batch is asked for: speed up the stage below it with the most time per batch "
+            "(num_parallel_calls=tf.data.AUTOTUNE, cache()); if none is shown, profile longer."
+        )
     return (
         "See TensorFlow's guide to tf.data performance: prefetch, parallel map and interleave, cache, work on batches."
     )

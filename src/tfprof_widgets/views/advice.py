@@ -24,7 +24,8 @@ _LOOKED_AT = (
 )
 _NOTHING = "Nothing stands out."
 _NOTHING_RECORDED = (
-    "There is nothing to judge: ops and steps are seen while the profiler runs, with a host level of 2 or more."
+    "Let TensorFlow work while the profiler runs (in the profiled cell, or longer), and leave the host level at 2 or "
+    "more (--host-level 2)."
 )
 # What to do where a GPU was not recorded.
 UNSEEN_CHANGE = (
@@ -48,7 +49,7 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
     if summary.unseen_devices:
         return _unseen(summary, findings)
     if not findings and summary.step_time.empty and summary.top_ops.empty:
-        return {"text": summary.statement, "detail": _NOTHING_RECORDED, "action": [], "links": []}
+        return {"text": summary.statement, "detail": "", "action": [{"text": _NOTHING_RECORDED}], "links": []}
     if not findings:
         return {"text": _NOTHING, "detail": _with_top_op(summary), "action": [], "links": []}
     first = findings[0]
@@ -83,7 +84,7 @@ def _with_top_op(summary: Overview) -> str:
     op = summary.top_ops.iloc[0]
     parts = str(op["name"]).split("/")
     name = "/".join(["…", *parts[-2:]] if len(parts) > 3 else parts)
-    words = f"The op with the most self time is {name} ({percent(float(op['self_time_pct']))} of that of all ops)."
+    words = f"The op that takes most is {name} ({percent(float(op['self_time_pct']))} of the self time of all ops)."
     return f"{summary.statement} {words}".strip()
 
 

@@ -405,7 +405,7 @@ def _times(unit: str, shown: str, steps: tuple[int, int], what: str) -> list[spe
     return [
         spec.column(f"before_{unit}_per_step", "Before", "number", digits=digits, unit=shown, width=92, hint=f"{what}{per}"),
         spec.column(f"after_{unit}_per_step", "After", "number", digits=digits, unit=shown, width=92, hint=f"{what}{per}"),
-        spec.column(f"difference_{unit}_per_step", "Won or lost", "number", digits=digits, unit=shown, width=104,
+        spec.column(f"difference_{unit}_per_step", "Difference", "number", digits=digits, unit=shown, width=104,
                     hint=f"{what}{per}, after less before: below 0 is time won"),
         spec.column("ratio_per_step", "Ratio", "number", digits=2, width=72, hint=_RATIO),
     ]  # fmt: skip

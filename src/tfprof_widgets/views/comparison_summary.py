@@ -61,7 +61,7 @@ def summary_blocks(
         left = len(busy) - len(changed)
         blocks.append(
             SmallTable(
-                ["Type", "Operation", "Before (µs)", "After (µs)", "Won or lost (µs)", "Matched by"],
+                ["Type", "Operation", "Before (µs)", "After (µs)", "Difference (µs)", "Matched by"],
                 changed,
                 title="Operations with the most time won or lost",
                 note=f"Self time{of}." + (f" {count(left, 'more operation')} not shown." if left else ""),

@@ -137,7 +137,7 @@ def _longest(payload: spec.Tables, gaps: pd.DataFrame, total: int, *, several: b
         spec.column(
             "host_activity", "Python's thread meanwhile", "text", min_width=130, hint="What took most of the gap there"
         ),
-        spec.column("host_activity_pct", "For", "percent", digits=0, width=72, hint="Its share of the gap"),
+        spec.column("host_activity_pct", "Share", "percent", digits=0, width=76, hint="Its share of the gap"),
     ]
     title = "Longest gap" if len(table) == 1 else f"{len(table)} longest gaps of {total:,}"
     return spec.table(title, "device_gaps", shown, sort=("duration_us", "desc"), csv="gaps.csv")

@@ -44,7 +44,7 @@ _WORTH_A_WORD = 10
 _OUTLYING = 4
 _NO_STEPS = (
     "No step was found in this capture, so how long steps wait for input is unknown. Mark each step of your own loop: "
-    "with tf.profiler.experimental.Trace('train', step_num=i, _r=1): …"
+    "with tfprof_widgets.step(i): …"
 )
 _NO_OPS = (
     "No input op was recorded: the input doesn't come from tf.data, or nothing was read while the profiler ran (a host tracer level "
@@ -97,7 +97,8 @@ def _summary(analysis: InputPipeline) -> list[spec.Item]:
     summary = analysis.summary
     level: spec.Level = "warning" if summary.verdict in ("high", "moderate") else "info"
     items = [spec.text(summary.statement, level)]
-    rows = _summary_facts(summary)
+    several = not analysis.per_step.empty and bool(analysis.per_step.groupby("step")["devices"].sum().max() > 1)
+    rows = _summary_facts(summary, several_devices=several)
     if rows:
         items.append(spec.facts("", rows))
     if summary.suggestion:
@@ -105,13 +106,16 @@ def _summary(analysis: InputPipeline) -> list[spec.Item]:
     return items
 
 
-def _summary_facts(summary: InputSummary) -> list[dict[str, Any]]:
+def _summary_facts(summary: InputSummary, *, several_devices: bool) -> list[dict[str, Any]]:
     rows = []
     if summary.verdict != "unknown":
+        # The share is of each device's own time, so that it is not one of these times in percent of the other.
+        of_devices, of_slowest = (" (mean of devices)", " (slowest device)") if several_devices else ("", "")
+        waiting = "What steps wait in calls of tf.data, and the op around them that hands the batch over"
         rows += [
-            fact("Waiting for input", percent(summary.input_pct), hint="Share of the devices' step time"),
-            fact("Waiting in each step", ms(summary.input_time_ms), hint="The average of the devices"),
-            fact("Average step", ms(summary.step_time_ms), hint="As its slowest device saw it"),
+            fact(f"Waiting for input{of_devices}", percent(summary.input_pct), hint="Share of the devices' step time"),
+            fact(f"Waiting in each step{of_devices}", ms(summary.input_time_ms), hint=waiting),
+            fact(f"Average step{of_slowest}", ms(summary.step_time_ms)),
             fact(
                 "Steps averaged",
                 f"{summary.steps:,}" + (f" ({summary.kind})" if summary.kind not in ("", "step") else ""),
@@ -177,10 +181,16 @@ def _measure(measures: pd.DataFrame, name: str, title: str) -> spec.Item:
         [
             fact("Average", shown("mean")),
             fact("Standard deviation", shown("std")),
-            fact("Range", f"{ms(float(row['min']))} to {ms(float(row['max']))}", hint="Minimum and maximum"),
+            fact("Range", _range(float(row["min"]), float(row["max"]), mean), hint="Minimum and maximum"),
             fact("Median", shown("median")),
         ],
     )
+
+
+def _range(low: float, high: float, mean: float) -> str:
+    """From one time to another, as exact as their mean where they have its unit."""
+    one_unit = len({ms(time).rpartition(" ")[2] for time in (low, high, mean)}) == 1
+    return f"{ms(low, like=mean)} to {ms(high, like=mean)}" if one_unit else f"{ms(low)} to {ms(high)}"
 
 
 def _waiting_chart(per_step: pd.DataFrame, kind: str) -> spec.Item:
@@ -290,12 +300,12 @@ def _host_side(payload: spec.Tables, analysis: InputPipeline) -> list[spec.Item]
     of_all = "Of the self time of all input ops"
     in_functions = "Thread time in the functions given to it, such as map's: on top of the self time"
     columns = [
-        spec.column("name", "Input Op", "text", min_width=260, trace=True),
+        spec.column("name", "Input op", "text", min_width=260, trace=True),
         spec.column("count", "Count", "number", digits=0, width=80, hint="Executions in the profiled time"),
-        _ms_column("total_time_ms", "Total Time", "The functions that it calls included"),
-        spec.column("total_time_pct", "Total Time %", "percent", digits=1, width=92, hint=of_all),
-        _ms_column("self_time_ms", "Total Self Time", "Without the functions that it calls"),
-        spec.column("self_time_pct", "Total Self Time %", "percent", digits=1, width=92, hint=of_all),
+        _ms_column("total_time_ms", "Total time", "The functions that it calls included"),
+        spec.column("total_time_pct", "Total time", "percent", digits=1, width=92, hint=of_all),
+        _ms_column("self_time_ms", "Self time", "Without the functions that it calls"),
+        spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
         spec.column("category", "Category", "text", width=150),
         _ms_column("wait_time_ms", "Waiting", "Of the self time: waiting for another thread"),
         _ms_column("function_time_ms", "In functions", in_functions),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,10 @@ from .spec import fact, ms, percent
 if TYPE_CHECKING:
     import pandas as pd
 
+_CPP_FUNCTION = re.compile(r"(?:void )?(?:\w+::)*(\w+)<.*>")
+_EIGEN_OPERATION = re.compile(
+    r"(?!TensorAssignOp|TensorCwise)(?:Tensor\w+Op|\w+_op|(?:greater|less|equal|not_equal)\w*)\b"
+)
 _NO_OP = "(no op)"
 _NO_GPU = (
     "No GPU is in this capture, so there are no kernels. If one did take part, the profiler could not see it: CUPTI, of the CUDA "
@@ -117,7 +122,34 @@ def _summary(kernels: pd.DataFrame) -> spec.Item:
 
 def _pie(table: pd.DataFrame, by: str, noun: str, fills: list[str]) -> spec.Item:
     names = [str(name) for name in table[by]]
-    return pie(f"GPU time by {noun}", names, table["total_time_us"].to_numpy(float) / 1e3, fills, noun, "GPU time")
+    times_ms = table["total_time_us"].to_numpy(float) / 1e3
+    return pie(
+        f"GPU time by {noun}",
+        names,
+        times_ms,
+        fills,
+        noun,
+        "GPU time",
+        shorter=kernel_label if noun == "kernel" else str,
+    )
+
+
+def kernel_label(name: str) -> str:
+    """Return what a C++ kernel is, without its return type, namespaces, and types of arguments.
+
+    Eigen's kernels are all one function: what each computes is told by the first operation in its type.
+
+    >>> kernel_label("void cudnn::fft2d_c2r<float, 2u>(float*, int)")
+    'fft2d_c2r<…>'
+    """
+    function = _CPP_FUNCTION.match(name)
+    if function is None:
+        return name
+    short = function[1]
+    if short == "EigenMetaKernel":
+        computes = _EIGEN_OPERATION.search(name)
+        return f"Eigen {computes[0]}" if computes else short
+    return f"{short}<…>"
 
 
 def _table(kernels: pd.DataFrame) -> spec.Item:

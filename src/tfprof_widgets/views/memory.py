@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ def memory_tab(
         key = tuple(allocator[by]) if several else allocator["allocator"]
         host = str(allocator["host"]) if several else ""
         name = str(allocator["allocator"])
-        mine = steps_of.get(host) if several else steps
+        mine = _steps_on(steps_of.get(host) if several else steps, name)
         rows = memory.iloc[rows_of[key]]
         items = [_summary(allocator), _held(rows, allocator, mine, first[number])]
         hosts.setdefault(host, {})[f"memory-{number}"] = (f"{name} ({size(allocator['peak_bytes'])})", items)
@@ -95,6 +96,15 @@ def memory_tab(
         return spec.tab("memory", "Memory", cases[""])
     named = {f"host-{i}": (host, items) for i, (host, items) in enumerate(cases.items())}
     return spec.tab("memory", "Memory", [spec.switch("memory_host", "Host", named, trait="host")])
+
+
+def _steps_on(steps: pd.DataFrame | None, allocator: str) -> pd.DataFrame | None:
+    """The steps as the device saw them whose memory it is: devices need not run a step at the same time."""
+    device = re.fullmatch(r"GPU_(\d+)_bfc", allocator)
+    if steps is None or device is None or "device" not in steps:
+        return steps
+    its = steps["device"].astype(str).str.endswith(f":GPU:{device[1]}")
+    return steps[its] if its.any() else steps
 
 
 def size(n_bytes: float) -> str:

@@ -111,7 +111,7 @@ def _step_items(summary: Overview, steps: pd.DataFrame) -> list[spec.Item]:
     if steps.empty:
         how = (
             "No step was found in this capture, so there is no step time to show. Mark each step of your own loop: "
-            "with tf.profiler.experimental.Trace('train', step_num=i, _r=1): …"
+            "with tfprof_widgets.step(i): …"
         )
         return notes or [spec.text(how, "info")]
     cases = {
@@ -537,8 +537,8 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
         [
             spec.column("rank", "Rank", "number", digits=0, width=64),
             spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
-            spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=108, hint=so_far),
-            spec.column("category", "Category", "text", width=180),
+            spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=122, hint=so_far),
+            spec.column("category", "Category", "text", min_width=150),
             spec.column("name", "Operation", "text", min_width=220, trace=True),
             spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
             spec.column("occurrences", "Occurrences", "number", digits=0, width=112),

@@ -14,7 +14,7 @@ from .spec import count, fact, ms, percent
 from .template import Template
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -25,7 +25,14 @@ _OUTER_PX, _INNER_PX = 92, 52
 
 
 def pie(
-    title: str, names: Sequence[str], times_ms: NDArray[np.float64], fills: Sequence[str], noun: str, measure: str
+    title: str,
+    names: Sequence[str],
+    times_ms: NDArray[np.float64],
+    fills: Sequence[str],
+    noun: str,
+    measure: str,
+    *,
+    shorter: Callable[[str], str] = str,
 ) -> spec.Item:
     """Return a ring of times beside its legend; small parts are folded into one, and counted.
 
@@ -37,6 +44,8 @@ def pie(
         What a part is, for counting those folded: ``operation``.
     measure : str
         What the times are, for hovering: ``Self time``.
+    shorter : callable
+        Makes a name short enough for the legend, which tells it in full on hovering.
     """
     names = [name or "(no name)" for name in names]
     total_ms = float(times_ms.sum())
@@ -62,7 +71,7 @@ def pie(
     spoken = ", ".join(f"{name} {part}" for name, part in list(zip(names, parts, strict=True))[:5])
     alt = f"{title}, {ms(total_ms)} in all: {spoken}{' and others' if len(names) > 5 else ''}."
     legend = [
-        fact(name, f"{part} · {time}", color=fill)
+        fact(short := shorter(name), f"{part} · {time}", color=fill, hint="" if short == name else name)
         for name, part, time, fill in zip(names, parts, times, fills, strict=True)
     ]
     chart = {"kind": "figure", "title": title, "figure": figure, "alt": alt}

@@ -129,7 +129,11 @@ def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
         fact(
             "Steps with a straggler", f"{slow:,}", hint="The slowest takes at least 10 % longer than the median of all"
         ),
-        fact("Average step", ms(float(table["total_ms"].mean()))),
+        fact(
+            "Average step",
+            ms(float(table["total_ms"].mean())),
+            hint="Of all hosts, devices and steps, also those that the Overview's averages leave out",
+        ),
         fact(
             "Slowest of each step",
             ms(float(table.groupby("step")["total_ms"].max().mean())),
