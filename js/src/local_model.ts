@@ -3,7 +3,7 @@
  * when there is one: an undisplayed anywidget (link.ts) registers itself under the report's id.
  */
 
-import type { Model } from "./types";
+import type { Answered, Model } from "./types";
 
 /** The traits that a report and Python share while a kernel runs. */
 export const LINKED = ["tab", "range_ms", "selection", "highlight", "host"] as const;
@@ -41,12 +41,15 @@ export function registerLink(id: string, model: Model): () => void {
 
 export class LocalModel implements Model {
   private readonly values: Record<string, any>;
-  private readonly listeners = new Map<string, Set<() => void>>();
+  private readonly listeners = new Map<string, Set<(...args: any[]) => void>>();
   /** What was set here since the last `save_changes`, and what the reader of the page has ever set. */
   private readonly unsaved = new Set<string>();
   private readonly touched = new Set<string>();
   private remote: Model | null = null;
   private readonly following: (() => void)[] = [];
+  /** Questions that Python has not answered yet. */
+  private readonly asked = new Map<number, { answer(answered: Answered): void; fail(error: Error): void }>();
+  private questions = 0;
 
   constructor(values: Record<string, any>) {
     this.values = values;
@@ -70,15 +73,45 @@ export class LocalModel implements Model {
     this.unsaved.clear();
   }
 
-  on(event: string, callback: () => void): void {
+  on(event: string, callback: (...args: any[]) => void): void {
     const listeners = this.listeners.get(event);
     if (listeners === undefined) this.listeners.set(event, new Set([callback]));
     else listeners.add(callback);
   }
 
-  off(event: string, callback?: (() => void) | null): void {
+  off(event: string, callback?: ((...args: any[]) => void) | null): void {
     if (callback) this.listeners.get(event)?.delete(callback);
     else this.listeners.delete(event);
+  }
+
+  get linked(): boolean {
+    return this.remote?.send !== undefined;
+  }
+
+  /** Asks Python; fails if it is not there, goes away before it answers, or answers that it can't. While it is busy, this takes as long. */
+  ask(question: Record<string, unknown>): Promise<Answered> {
+    const { remote } = this;
+    return new Promise((answer, fail) => {
+      if (remote?.send === undefined) return fail(new Error("No kernel is linked to this report."));
+      const number = ++this.questions;
+      this.asked.set(number, { answer, fail });
+      try {
+        remote.send({ ...question, question: number });
+      } catch (error) {
+        // Its kernel was shut down: nothing else tells.
+        this.detach(remote);
+        fail(error instanceof Error ? error : new Error(String(error)));
+      }
+    });
+  }
+
+  private hear(content: Record<string, any>, buffers: ArrayBufferView[]): void {
+    const waiting = this.asked.get(content?.["question"]);
+    if (waiting === undefined) return;
+    this.asked.delete(content["question"]);
+    if (typeof content["error"] === "string") return waiting.fail(new Error(content["error"]));
+    const names = (content["tables"] ?? []) as string[];
+    waiting.answer({ content, tables: Object.fromEntries(names.map((name, i) => [name, buffers[i]!])) });
   }
 
   /** Looks for the link with this id now and whenever one is registered. */
@@ -108,21 +141,30 @@ export class LocalModel implements Model {
       if (this.touched.has(name)) model.set(name, this.values[name]);
       else follow();
     }
+    const hear = (content: Record<string, any>, buffers: ArrayBufferView[]) => this.hear(content, buffers);
+    model.on("msg:custom", hear);
+    this.following.push(() => model.off("msg:custom", hear));
     model.save_changes();
+    this.tell("change:linked");
   }
 
   private detach(model: Model): void {
     if (this.remote !== model) return;
     this.remote = null;
     for (const stop of this.following.splice(0)) stop();
+    for (const { fail } of this.asked.values()) fail(new Error("The kernel is gone."));
+    this.asked.clear();
+    this.tell("change:linked");
   }
 
   private change(name: string, value: unknown): void {
     // Values are JSON; without this an echo from the kernel would go round for ever.
     if (JSON.stringify(this.values[name]) === JSON.stringify(value)) return;
     this.values[name] = value;
-    for (const event of [`change:${name}`, "change"]) {
-      for (const callback of [...(this.listeners.get(event) ?? [])]) callback();
-    }
+    for (const event of [`change:${name}`, "change"]) this.tell(event);
+  }
+
+  private tell(event: string): void {
+    for (const callback of [...(this.listeners.get(event) ?? [])]) callback();
   }
 }

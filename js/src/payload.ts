@@ -28,6 +28,10 @@ export async function gunzipText(bytes: Uint8Array<ArrayBuffer>): Promise<string
   return new TextDecoder().decode(await gunzip(bytes));
 }
 
+export async function unpackTable(packed: ArrayBufferView): Promise<Table> {
+  return tableFromIPC(await gunzip(asBytes(packed)));
+}
+
 /** The tables of a model; each is unpacked when it is first asked for, and once. */
 export function tableReader(model: Model): (name: string) => Promise<Table> {
   const unpacked = new Map<string, Promise<Table>>();

@@ -9,8 +9,19 @@ export interface Model {
   get(name: string): any;
   set(name: string, value: unknown): void;
   save_changes(): void;
-  on(event: string, callback: () => void): void;
-  off(event: string, callback?: (() => void) | null): void;
+  on(event: string, callback: (...args: any[]) => void): void;
+  off(event: string, callback?: ((...args: any[]) => void) | null): void;
+  /** A kernel's model only: a message to Python, whose answers come as `msg:custom`. */
+  send?(content: unknown): void;
+  /** A page's model only: asks Python, which `linked` says is there (`change:linked` when that changes). Fails without it. */
+  ask?(question: Record<string, unknown>): Promise<Answered>;
+  readonly linked?: boolean;
+}
+
+/** What Python answers a page: see on_demand.py. Its tables are packed. */
+export interface Answered {
+  content: Record<string, any>;
+  tables: Record<string, ArrayBufferView>;
 }
 
 export interface Theme {
@@ -170,6 +181,8 @@ export interface TimelineItem {
   stats?: TimelineStats;
   counters?: TimelineCounters;
   flows?: TimelineFlows;
+  /** The page has only a part: so many of the trace's events one by one, the others in bars; and whether their details. */
+  part?: { alone: number; events: number; details: boolean };
 }
 
 /** Two traces of a comparison, one above the other; what moves one moves the other. */

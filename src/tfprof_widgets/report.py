@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from .display.payload import Payload
     from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
+    from .on_demand import Answer, OnDemand
     from .session import CaptureInfo
     from .views.colors import OpColors
     from .views.spec import Item, Tab
@@ -113,6 +114,8 @@ class Report:
         # By host, by name.
         self._own_tracks: list[dict[str, pd.DataFrame]] = [{} for _ in self.hosts]
         self._compared: ComparedPart | None = None
+        # By host: what its page asks for is found faster the second time.
+        self._on_demand: dict[int, OnDemand] = {}
         # What the last linked display told: see `analysis.selection`.
         self._selected: Any = None
 
@@ -315,6 +318,29 @@ class Report:
 
         widget.observe(remember, names="selection")
         return widget
+
+    def _answer(self, question: Any) -> Answer:
+        """Return what a page asks for that has only a part of the trace; see `on_demand`.
+
+        Raises
+        ------
+        ValueError
+            If it can't be answered; the message says why.
+        """
+        from .on_demand import OnDemand
+
+        asked = question.get("timeline") if isinstance(question, dict) else None
+        names = [f"timeline_{index}_part_events" for index in range(len(self.hosts))]
+        if self._trimmed is None or asked not in names:
+            msg = f"The report in Python has no part of a trace that is called {asked!r}."
+            raise ValueError(msg)
+        index = names.index(asked)
+        thin, whole = self._trimmed.timelines[index], self.timelines[index]
+        ready = self._on_demand.get(index)
+        if ready is None or ready.thin is not thin or ready.whole is not whole:
+            ready = OnDemand(self.hosts[index].trace, whole, thin, self._colors)
+            self._on_demand[index] = ready
+        return ready.answer(question)
 
     def _of_hosts(self, make: Callable[[HostProfile], pd.DataFrame]) -> pd.DataFrame:
         """Table of every host, one below the other; with several hosts, the first column tells which."""
@@ -599,7 +625,16 @@ class Report:
                 if not plan.details:
                     left_out = {**left_out, **{column.name: len(column.event) for column in columns}}
                     columns = [column for column in (timelines[index].stats,) if column is not None]
-            tabs.append(timeline_tab(payload, data, self._colors, prefix, (columns, left_out), arrows))
+            tab = timeline_tab(payload, data, self._colors, prefix, (columns, left_out), arrows)
+            if plan is not None:
+                whole = self.timelines[index].tracks
+                drawn = int(whole.loc[whole["kind"].isin(["host", "device"]), "count"].sum())
+                tab["items"][0]["part"] = {
+                    "alone": timelines[index].n_alone,
+                    "events": drawn,
+                    "details": plan.details,
+                }
+            tabs.append(tab)
         if len(tabs) == 1:
             return tabs[0]
         # Hosts that run one program have nearly the same names.
@@ -662,6 +697,7 @@ class Report:
             from .display.widget import LinkWidget
 
             self._link = self._follow(LinkWidget(self.id))
+            self._link.on_msg(_answering(weakref.ref(self)))
             weakref.finalize(self, self._link.close).atexit = False
         return {"text/plain": self.text, "text/html": self.html}
 
@@ -847,6 +883,26 @@ class Report:
             without_formulas(getattr(self, name)).to_csv(file, index=False)
             written.append(file)
         return written
+
+
+def _answering(report: weakref.ref[Report]) -> Callable[[LinkWidget, Any, Any], None]:
+    """Return what hears the questions of a linked page. It must not keep the report."""
+
+    def hear(link: LinkWidget, question: Any, _: Any) -> None:
+        number = question.get("question") if isinstance(question, dict) else None
+        alive = report()
+        try:
+            if alive is None:
+                msg = "The report is not in Python any more."
+                raise ValueError(msg)  # told like all else that can't be answered
+            told, tables = alive._answer(question)
+        except Exception as error:  # noqa: BLE001  # whatever it is, the page must hear of it and go on with what it has
+            if not isinstance(error, ValueError):
+                _log.exception("A page's question failed.")
+            told, tables = {"error": str(error)}, {}
+        link.send({**told, "question": number, "tables": list(tables)}, buffers=list(tables.values()))
+
+    return hear
 
 
 def tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:

@@ -36,6 +36,10 @@ export function formatBytes(bytes: number): string {
   return unit === "" ? whole : `${Number(value.toPrecision(4))} ${unit} (${whole})`;
 }
 
+export function shownValue(text: string, unit: string): string {
+  return unit === "bytes" && /^-?\d+$/.test(text) ? formatBytes(Number(text)) : text;
+}
+
 /** Undoes the front coding: each text is told by what it shares with the one before. */
 export function frontDecoded(coded: string): string[] {
   let before = "";
@@ -94,7 +98,7 @@ export class Stats {
       }
       for (; low < column.first + column.count && this.rows[low] === row; low++) {
         const text = this.texts[this.values[column.firstValue + this.codes[low]!]!]!;
-        const value = column.unit === "bytes" && /^-?\d+$/.test(text) ? formatBytes(Number(text)) : text;
+        const value = shownValue(text, column.unit);
         found.push({ name: column.name, label: column.label, value, meaning: column.meaning });
       }
     }

@@ -15,6 +15,7 @@ import { listenToKeys, listenToPointer } from "./interact";
 import { Labels } from "./labels";
 import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
+import { OnDemand } from "./on_demand";
 import { Overlay, type Bend, type Rect } from "./overlay";
 import { timelinePicture } from "./picture";
 import { parseColor } from "./paint";
@@ -25,6 +26,7 @@ import { formatDuration, formatTime, ticks } from "./ticks";
 import { Stats } from "./stats";
 import sheet from "./timeline.css";
 import { Toolbar } from "./toolbar";
+import { unmerge, withNames, type Sent } from "./unmerge";
 import { View, type Room } from "./view";
 import { Viewport } from "./viewport";
 
@@ -81,7 +83,14 @@ export class Timeline implements Mounted {
   private readonly minimap: Minimap;
   private readonly details = new Details();
   private readonly rows: Rows;
-  private readonly scene: Scene;
+  private readonly labels = new Labels(`11px ${FONT}`);
+  private scene: Scene;
+  /** What the page itself has, and who fetches what it lacks. */
+  private readonly page: { store: Store; names: Names };
+  private readonly onDemand: OnDemand | null;
+  private readonly source = h("span", { class: "tl-line tl-source", role: "status", hidden: true });
+  private searched: { wanted: string; match: Match } | null = null;
+  private seen: [number, number] = [NaN, NaN];
   private readonly figure = h("div", { class: "tl-figure" });
   private readonly plot = h("div", { class: "tl-plot" });
   private readonly scroller = h("div", { class: "tl-scroll", tabindex: -1, "aria-hidden": "true" });
@@ -122,7 +131,7 @@ export class Timeline implements Mounted {
     private readonly item: TimelineItem,
     private readonly ctx: Context,
     private readonly tracks: readonly Track[],
-    private readonly names: Names,
+    private names: Names,
     events: Store,
     private readonly counters: ReadonlyMap<number, Counter> = new Map(),
   ) {
@@ -134,10 +143,26 @@ export class Timeline implements Mounted {
     // Where the profiler had started long before, that time is left out, unless there may be hidden events in it.
     const late = !item.hidden && this.firstEvent * this.unit >= MOST_EMPTY * item.span_ps;
     this.viewport = new Viewport(item.span_ps / this.unit, late ? this.firstEvent : 0);
-    this.scene = new Scene(names, new Labels(`11px ${FONT}`), counters);
+    this.scene = new Scene(names, this.labels, counters);
+    this.page = { store: events, names };
 
     ctx.signal.addEventListener("abort", () => this.controller.abort(), { signal: this.controller.signal });
     const { signal } = this.controller;
+    this.onDemand =
+      item.part === undefined
+        ? null
+        : new OnDemand(
+            ctx.model,
+            item.part,
+            { timeline: item.events, rows: events.n },
+            {
+              windowPs: () => [this.viewport.start * this.unit, (this.viewport.start + this.viewport.length) * this.unit],
+              keep: () => (this.selected === null ? [] : [this.selected.store.row[this.selected.event]!]),
+              receive: (sent) => this.receive(sent),
+              told: () => this.invalidate(),
+            },
+            signal,
+          );
     const summary = uniqueId("timeline");
     this.toolbar = new Toolbar(this, item.hidden_count ?? 0, item.flows !== undefined, signal);
     this.gutter = new Gutter(item.sections, tracks, {
@@ -180,7 +205,7 @@ export class Timeline implements Mounted {
       this.toolbar.element,
       h("div", { class: "tl-minirow" }, this.extent(), this.minimap.element),
       this.main,
-      h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, this.arrowCount, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
+      h("div", { class: "tl-foot" }, this.count, this.someTracks, this.hint, this.arrowCount, this.source, item.empty_planes?.length ? h("span", { class: "tl-planes" }, `Without events: ${item.empty_planes.join(", ")}`) : null),
       this.details.element,
       this.toolbar.help,
       this.live,
@@ -385,6 +410,41 @@ export class Timeline implements Mounted {
     if (this.stores.has(true) || !this.item.hidden) return;
     const table = await this.ctx.table(this.item.hidden);
     this.stores.set(true, decodeEvents(table, this.tracks.filter((track) => track.hidden)));
+  }
+
+  /** Events from Python take the place of bars. */
+  private receive(sent: Sent): void {
+    const before = this.stores.get(false)!;
+    const store = unmerge(this.page.store, this.tracks, this.unit, sent);
+    this.stores.set(false, store);
+    this.names = withNames(this.page.names, sent);
+    this.scene = new Scene(this.names, this.labels, this.counters);
+    this.scene.setTheme(this.root.hasAttribute("data-dark"));
+    // What was on the screen knows the former events; the next frame, these.
+    this.shown = null;
+    this.hover = null;
+    this.tipOf = -1;
+    const { selected } = this;
+    if (selected?.store === before) {
+      const event = this.sameEvent(selected, store);
+      // The same object: those who wait for its details still know it.
+      if (event >= 0) Object.assign(selected, { store, event });
+      else this.select(null);
+    }
+    this.lay();
+    if (this.searched !== null) void this.search(this.searched.wanted, this.searched.match);
+    this.invalidate();
+  }
+
+  /** An event in a store of the same lanes; -1 if it isn't there, such as a bar that was taken apart. */
+  private sameEvent(place: Place, store: Store): number {
+    const row = place.store.row[place.event]!;
+    const start = place.store.start[place.event]!;
+    const last = store.laneFirst[place.lane + 1]!;
+    for (let event = store.firstStart(start, store.laneFirst[place.lane]!, last); event < last && store.start[event] === start; event++) {
+      if (store.row[event] === row) return event;
+    }
+    return -1;
   }
 
   /** The box of a lane, where it is in view or out of it; null where its track is folded away. */
@@ -673,6 +733,12 @@ export class Timeline implements Mounted {
     if (stats === undefined) return;
     this.stats ??= Stats.load(stats, this.ctx);
     const unpacked = await this.stats;
+    const isBar = this.names.role[place.store.name[place.event]!] === "merged";
+    if (this.item.part?.details === false && !isBar) {
+      const told = (await this.onDemand?.details(place.store.row[place.event]!)) ?? null;
+      if (this.selected !== place) return;
+      if (told !== null) return this.details.addStats(told, "From Python: this page has no details of events.");
+    }
     if (this.selected !== place) return;
     const found = track.hidden ? [] : unpacked.of(place.store.row[place.event]!);
     const count = (n: number) => n.toLocaleString("en-US");
@@ -817,15 +883,16 @@ export class Timeline implements Mounted {
       return bottom > rect.top && top < rect.bottom && (box.pinned || bottom > this.layout.pinnedHeight);
     });
     const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
+    const { names } = this;
     const rows = summarize(lanes, start, end);
     const count = rows.reduce((sum, row) => sum + row.count, 0);
     const busy = end > start ? busyTime(lanes, start, end) / (end - start) : 0;
     this.details.showSummary(
       `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}, ${(100 * busy).toFixed(1)} % of it busy`,
       rows,
-      this.names,
+      names,
       this.unit,
-      (name) => this.searchFor(this.names.name[name]!),
+      (name) => this.searchFor(names.name[name]!),
       [
         { label: "Fit (F)", run: () => this.fit() },
         { label: "Close", run: () => this.select(null) },
@@ -916,6 +983,8 @@ export class Timeline implements Mounted {
 
   /** Finds names, marks their events and says how many there are. */
   async search(wanted: string, match: Match): Promise<void> {
+    const searched = wanted === "" ? null : { wanted, match };
+    this.searched = searched;
     if (wanted === "") {
       this.hits = null;
       this.toolbar.showHits("", false);
@@ -929,6 +998,13 @@ export class Timeline implements Mounted {
       this.toolbar.showHits(errorMessage(error), true);
       return;
     }
+    // A bar is no event, unless it is what is looked for.
+    let bars = false;
+    this.names.role.forEach((role, name) => {
+      if (role !== "merged" || found[name] !== 1) return;
+      bars = true;
+      if (match !== "exact") found[name] = 0;
+    });
     // What is folded away counts too.
     if (!this.stores.has(true) && this.item.hidden) await this.loadHidden();
     const tracks = this.tracks.flatMap((track) => {
@@ -938,9 +1014,16 @@ export class Timeline implements Mounted {
     this.hits = findHits([...this.stores.values()], found, tracks);
     const { count, total } = this.hits;
     const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.unit)}`;
-    this.toolbar.showHits(text, false);
-    this.live.textContent = text;
+    const tell = (words: string) => {
+      this.toolbar.showHits(words, false);
+      this.live.textContent = words;
+    };
     this.invalidate();
+    const { onDemand } = this;
+    if (onDemand === null || !onDemand.lacks || (bars && match === "exact")) return tell(text);
+    tell(`${text} in ${onDemand.here}`);
+    const whole = await onDemand.search(wanted, match);
+    if (whole !== null && this.searched === searched) tell(`${text} here; ${whole}`);
   }
 
   nextHit(back: boolean): void {
@@ -1167,6 +1250,13 @@ export class Timeline implements Mounted {
     // A line of its own: what is above it must not wrap now and then while the window moves.
     this.arrowCount.hidden = this.arrowWords === "";
     if (this.arrowWords !== this.arrowCount.textContent) this.arrowCount.textContent = this.arrowWords;
+    const source = this.onDemand?.words ?? "";
+    this.source.hidden = source === "";
+    if (source !== this.source.textContent) this.source.textContent = source;
+    if (this.viewport.start !== this.seen[0] || this.viewport.length !== this.seen[1]) {
+      this.seen = [this.viewport.start, this.viewport.length];
+      this.onDemand?.rested();
+    }
     clearTimeout(this.settled);
     this.settled = setTimeout(() => {
       view.keep();

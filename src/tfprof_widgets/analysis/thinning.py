@@ -73,9 +73,15 @@ class Thinned:
         return StatColumn(MERGED, bars - first_row(self.data), code[which], sorted(texts))
 
     def in_whole(self, selection: Mapping[str, Any], whole: Timeline) -> dict[str, Any]:
-        """Return a selection in this timeline as one in the whole timeline; a bar stands for its events."""
+        """Return a selection in this timeline as one in the whole timeline; a bar stands for its events.
+
+        Rows beyond this timeline's are those of the whole that a page got since: they follow in their order.
+        """
         result = dict(selection)
-        if "row" in selection:
+        if "row" in selection and int(selection["row"]) >= len(self.count):
+            result["track"] = int(self.track[int(selection["track"])])
+            result["row"] = int(selection["row"]) - len(self.count)
+        elif "row" in selection:
             track = int(self.track[int(selection["track"])])
             row = int(selection["row"])
             result["track"], result["row"] = track, int(self.first[row])
@@ -188,7 +194,9 @@ def _with_merged_names(
     """Add a name for bars whose longest event has a name; return the names, and that of each row."""
     distinct, which = np.unique(name[merged], return_inverse=True)
     of_bars = names.iloc[distinct]
-    bars = of_bars.assign(name="Merged events, the longest: " + of_bars["name"], short="… " + of_bars["short"])
+    bars = of_bars.assign(
+        name="Merged events, the longest: " + of_bars["name"], short="… " + of_bars["short"], role="merged"
+    )
     code = name.astype(np.int32)
     code[merged] = len(names) + which
     return pd.concat([names, bars], ignore_index=True), code

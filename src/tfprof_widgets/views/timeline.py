@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..analysis.details import StatColumn
     from ..analysis.flows import Flow
     from ..analysis.timeline import Timeline
+    from ..analysis.unmerging import Unmerged
 
 #: Fills of what is no op: paler than an op's, so that the ops stand out, and readable under black on both themes.
 OTHER_PALETTE = (
@@ -196,11 +197,53 @@ def pack_flows(flows: Sequence[Flow], first_row: int) -> pd.DataFrame:
     return pd.DataFrame(byte_columns("row", np.concatenate(gaps)) | byte_columns("group", np.concatenate(zigzag)))
 
 
+def add_unmerged(payload: spec.Tables, found: Unmerged, whole: Timeline, part: Timeline, colors: OpColors) -> spec.Item:
+    """Add what comes in the place of bars.
+
+    Parameters
+    ----------
+    payload : Tables
+        Gets ``events`` (as of a timeline, and ``row{n}``: gaps of their rows in the whole), ``bars`` (``row{n}``: gaps of the rows of those
+        that are taken apart) and ``names`` (those that the page lacks; they follow its own).
+    found : Unmerged
+        Bars and events.
+    whole, part : Timeline
+        All of the timeline, and what the page has of it.
+    colors : OpColors
+        Colours of op types.
+
+    Returns
+    -------
+    dict
+        ``unit_ps`` of the events, and ``tracks``: first and number of the events of each track of the page.
+    """
+    events = whole.events.iloc[found.rows]
+    columns = ["name", "short", "type", "op", "role"]
+    known = {row: i for i, row in enumerate(part.names[columns].itertuples(index=False, name=None))}
+    used, code = np.unique(events["name"].to_numpy(), return_inverse=True)
+    names = whole.names.iloc[used]
+    places = np.empty(len(used), np.int64)
+    new: list[int] = []
+    for i, row in enumerate(names[columns].itertuples(index=False, name=None)):
+        if row not in known:
+            known[row] = len(part.names) + len(new)
+            new.append(i)
+        places[i] = known[row]
+    unit_ps = _unit_ps(whole)
+    first = np.unique(found.tracks[found.tracks[:, 1] > 0, 0])
+    packed = pack_events(events.assign(name=places[code]), first, unit_ps)
+    payload.add_table("events", packed.assign(**byte_columns("row", np.diff(found.rows, prepend=0))))
+    payload.add_table("bars", pd.DataFrame(byte_columns("row", np.diff(found.bars, prepend=0))))
+    added = names.iloc[new]
+    payload.add_table("names", added.assign(color=_colors(added, colors)))
+    return {"unit_ps": unit_ps, "tracks": found.tracks.tolist()}
+
+
 def _colors(names: pd.DataFrame, op_color: Callable[[str], str]) -> list[str]:
     def color(name: str, kind: str, role: str) -> str:
         if role == "step":
             return STEP_COLORS.get(kind, _STEP_COLOR)
-        if role == "op" and kind:
+        if role in ("op", "merged") and kind:
             return op_color(kind)
         stem = _VARIABLE.sub("", name)
         return OTHER_PALETTE[crc32(stem.encode("utf-8", "surrogatepass")) % len(OTHER_PALETTE)]

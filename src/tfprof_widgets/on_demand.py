@@ -1,0 +1,184 @@
+"""What a linked page asks of Python: the events that it was too small for, their details, and how many a search finds.
+
+The page asks with a message, ``{"kind", "timeline", "rows", …}``, and gets one: JSON, and packed tables by name. An answer holds all
+that it needs: nothing is remembered here of what a page has.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .analysis.details import first_row, stat_columns
+from .analysis.unmerging import Unmerger
+from .display.payload import Payload
+from .display.visible import visible
+from .views.stat_words import words_of
+from .views.timeline import add_unmerged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .analysis.details import StatColumn
+    from .analysis.events import Trace
+    from .analysis.thinning import Thinned
+    from .analysis.timeline import Timeline
+    from .views.colors import OpColors
+
+Answer = tuple[dict[str, Any], dict[str, bytes]]
+
+#: Events that are sent at once; a browser takes a moment for them.
+MOST_EVENTS = 200_000
+
+_PS_PER_MS = 1e9
+
+
+class OnDemand:
+    """Answers what the trace viewer of one host asks.
+
+    Parameters
+    ----------
+    trace : Trace
+        The host's events.
+    whole : Timeline
+        All of its timeline.
+    thin : Thinned
+        What the page has of it.
+    colors : OpColors
+        Colours of op types, as on the page.
+    """
+
+    def __init__(self, trace: Trace, whole: Timeline, thin: Thinned, colors: OpColors) -> None:
+        self.whole = whole
+        self.thin = thin
+        self._trace = trace
+        self._colors = colors
+
+    def answer(self, question: Mapping[str, Any], most: int = MOST_EVENTS) -> Answer:
+        """Return what a question asks for: a message, and tables.
+
+        Parameters
+        ----------
+        question : mapping
+            ``kind`` and what it needs: ``window`` (``range_ms`` of the window, ``keep``: rows that are wanted too),
+            ``details`` (``row``), ``search`` (``text``, ``match``). ``rows`` is how many the page's timeline has; rows beyond are those
+            of the whole, in their order.
+        most : int
+            Events that may be sent at once.
+
+        Raises
+        ------
+        ValueError
+            If it is no such question, or one about another timeline; the message says what is wrong.
+        """
+        kinds: dict[str, Callable[[Mapping[str, Any], int], Answer]] = {
+            "window": self._window,
+            "details": self._details,
+            "search": self._search,
+        }
+        kind = question.get("kind")
+        if kind not in kinds:
+            msg = f"A page may ask for {', '.join(kinds)}, not for {kind!r}."
+            raise ValueError(msg)
+        if question.get("rows") != len(self.thin.data.events):
+            msg = "The report in Python has changed since the page was made."
+            raise ValueError(msg)
+        return kinds[str(kind)](question, most)
+
+    # ---- events of a window -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _unmerger(self) -> Unmerger:
+        return Unmerger(self.thin, self.whole)
+
+    def _window(self, question: Mapping[str, Any], most: int) -> Answer:
+        start, end = (float(ms) * _PS_PER_MS for ms in question["range_ms"])
+        if not start < end:
+            msg = f"A window ends after it begins, not {question['range_ms']!r}."
+            raise ValueError(msg)
+        # The wider, the less often the page has to ask.
+        length = end - start
+        whole = (0.0, float(max(self.whole.span_ps, 1)))
+        for window in (whole, (start - length, end + length), (start, end)):
+            if self._unmerger.count(*window) <= most:
+                break
+        else:
+            return {"too_many": self._unmerger.count(start, end), "most": most}, {}
+        n = len(self.thin.count)
+        keep = [int(row) - n for row in question.get("keep", ()) if int(row) >= n]
+        found = self._unmerger.within(*window, keep)
+        payload = Payload(id="answer")
+        told = add_unmerged(payload, found, self.whole, self.thin.data, self._colors)
+        own = self.thin.data.tracks["kind"].isin(["host", "device"]).to_numpy()
+        return {
+            **told,
+            "window_ps": [min(window[0], start), max(window[1], end)],
+            "all": len(found.bars) == int((self.thin.count > 1).sum()),
+            "events": int(found.tracks[own, 1].sum()),
+        }, payload.tables
+
+    # ---- details of an event ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _stats(self) -> list[StatColumn]:
+        return stat_columns(self._trace)[0]
+
+    def _details(self, question: Mapping[str, Any], _: int) -> Answer:
+        n = len(self.thin.count)
+        row = int(question["row"])
+        event = (row - n if row >= n else int(self.thin.first[row])) - first_row(self.whole)
+        stats = []
+        for column in self._stats:
+            at = np.searchsorted(column.event, event)
+            if at < len(column.event) and column.event[at] == event:
+                text = visible(column.texts[int(column.code[at])])
+                stats.append({"name": column.name, **words_of(column.name)._asdict(), "value": text})
+        return {"stats": stats}, {}
+
+    # ---- search -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [visible(name) for name in self.whole.names["name"]]
+
+    @cached_property
+    def _by_name(self) -> tuple[Any, Any]:
+        """Number of events, and their time, by name: on the tracks of the file's own events, the folded ones too."""
+        tracks = self.whole.tracks[~self.whole.tracks["kind"].isin(["steps", "derived", "counter"])]
+        count = np.zeros(len(self.whole.names), np.int64)
+        total_ps = np.zeros(len(self.whole.names))
+        for hidden, events in ((False, self.whole.events), (True, self.whole.hidden)):
+            own = np.zeros(len(events), np.bool_)
+            mine = tracks[tracks["hidden"] == hidden]
+            for first, n in zip(mine["first"], mine["count"], strict=True):
+                own[first : first + n] = True
+            name = events["name"].to_numpy()[own]
+            count += np.bincount(name, minlength=len(count))
+            total_ps += np.bincount(name, events["duration_ps"].to_numpy()[own], minlength=len(count))
+        return count, total_ps
+
+    def _search(self, question: Mapping[str, Any], _: int) -> Answer:
+        text, match = str(question["text"]), question["match"]
+        if match == "text":
+            wanted = text.lower()
+            found = [wanted in name.lower() for name in self._names]
+        elif match == "exact":
+            found = [text == name for name in self._names]
+        elif match == "op":
+            found = [text == visible(op) for op in self.whole.names["op"]]
+        elif match == "regex":
+            try:
+                pattern = re.compile(text, re.IGNORECASE)
+            except re.error as error:
+                msg = f"Python reads this pattern differently: {error}"
+                raise ValueError(msg) from error
+            found = [pattern.search(name) is not None for name in self._names]
+        else:
+            msg = f"A search is for text, regex, exact or op, not {match!r}."
+            raise ValueError(msg)
+        count, total_ps = self._by_name
+        which = np.array(found, np.bool_)
+        return {"count": int(count[which].sum()), "total_ps": float(total_ps[which].sum())}, {}
