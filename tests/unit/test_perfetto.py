@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import Counter
 
 import numpy as np
@@ -182,18 +181,3 @@ def test_hostile_names_stay_text(tmp_path):
         line.event(name, 10 * i, 5)
     report = report_of(space)
     assert slices(exported(report, tmp_path)) == rows(report)
-
-
-@pytest.mark.skipif("PERFETTO_BINARY_PATH" not in os.environ, reason="no trace_processor_shell (PERFETTO_BINARY_PATH)")
-def test_perfettos_trace_processor_finds_the_same_slices(tmp_path):
-    api = pytest.importorskip("perfetto.trace_processor")
-    report = report_of(gpu_capture(devices=2, steps=4))
-    path = str(report.to_perfetto(tmp_path / "trace.json.gz"))
-    config = api.TraceProcessorConfig(bin_path=os.environ["PERFETTO_BINARY_PATH"])
-    query = (
-        "select process.name as p, thread.name as t, slice.name as n, slice.ts as ts, slice.dur as dur from slice "
-        "join thread_track on slice.track_id = thread_track.id join thread using (utid) join process using (upid)"
-    )
-    with api.TraceProcessor(trace=path, config=config) as processor:
-        found = Counter((r.p, r.t, r.n, r.ts, r.ts + r.dur) for r in processor.query(query))
-    assert found == rows(report)
