@@ -36,7 +36,7 @@ from .analysis.timeline import Timeline, timeline
 from .budget import DEFAULT_MAX_MB
 from .diagnosis import report_notes
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
-from .xspace.logdir import find_runs, host_name, newest_run
+from .xspace.logdir import find_runs, host_name, newest_run, run_name
 
 W = TypeVar("W", bound="LinkWidget | ReportWidget")
 
@@ -184,7 +184,9 @@ class Report:
         """Name given to the capture, else where it was read from."""
         if self.capture is not None and self.capture.name:
             return self.capture.name
-        return host_name(self.hosts[0].trace.space.name)
+        first = self.hosts[0].trace.space.name
+        # Several hosts' files lie in a directory that is named after the run.
+        return (run_name(first) if len(self.hosts) > 1 else "") or host_name(first)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -969,6 +971,9 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
     """
     from .export.saved import is_saved, read_saved
 
+    if not isinstance(path, (str, os.PathLike)):
+        msg = f"A profile is opened by its path (str or Path), not by {type(path).__name__}."
+        raise TypeError(msg)
     if is_saved(path):
         saved = read_saved(path)
         report = Report(saved.spaces, capture=saved.capture, notes=saved.notes)

@@ -140,3 +140,9 @@ def test_a_profile_is_taken_once_and_none_that_is_being_made(tmp_path):
 def test_hosts_come_as_people_count(tmp_path):
     save_run(tmp_path, "run", pod_captures(hosts=11, devices=1, steps=2))
     assert [host.trace.host for host in load(tmp_path).hosts] == [f"worker-{i}" for i in range(11)]
+
+
+def test_a_report_of_several_hosts_is_called_as_its_run(tmp_path):
+    save_run(tmp_path, "2026_01_02", pod_captures(2, 1, 3))
+    assert load(tmp_path).title == "2026_01_02"
+    assert load(tmp_path / "plugins" / "profile" / "2026_01_02" / "host1.xplane.pb").title == "host1"

@@ -480,7 +480,7 @@ class Comparison:
 
 
 _HOW_TO_MARK = (
-    "Mark the steps of your own loop with tf.profiler.experimental.Trace('train', step_num=i, _r=1) to compare steps."
+    "Mark the steps of your own loop (with tfprof.step(i): …) to compare steps."
 )
 
 

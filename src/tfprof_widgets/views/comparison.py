@@ -81,7 +81,7 @@ def steps_tab(
     if not kinds:
         why = (
             "No step was found in either run, so the runs are compared as a whole. Mark each step of your own loop: "
-            "with tf.profiler.experimental.Trace('train', step_num=i, _r=1): …"
+            "with tfprof.step(i): …"
         )
         items.append(spec.text(why, "info"))
     if runs is not None:

@@ -127,6 +127,11 @@ def host_name(path: str) -> str:
     return name.removesuffix(".gz").removesuffix(".xplane.pb")
 
 
+def run_name(path: str) -> str:
+    """Name of the run that a host's file is of: that of the directory it lies in; empty for a bare file name."""
+    return path.replace("\\", "/").rpartition("/")[0].rpartition("/")[2]
+
+
 def _file_system(path: str) -> tuple[Any, str]:
     """Return what opens a path or URL, and the name that it has there."""
     import fsspec
