@@ -479,9 +479,7 @@ class Comparison:
         return written
 
 
-_HOW_TO_MARK = (
-    "Mark the steps of your own loop (with tfprof.step(i): …) to compare steps."
-)
+_HOW_TO_MARK = "Mark the steps of your own loop (with tfprof.step(i): …) to compare steps."
 
 
 def _within(data: Timeline) -> Timeline:
