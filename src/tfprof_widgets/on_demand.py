@@ -57,7 +57,7 @@ class OnDemand:
         self._trace = trace
         self._colors = colors
 
-    def answer(self, question: Mapping[str, Any], most: int = MOST_EVENTS) -> Answer:
+    def answer(self, question: Mapping[str, Any], most: int | None = None) -> Answer:
         """Return what a question asks for: a message, and tables.
 
         Parameters
@@ -66,8 +66,8 @@ class OnDemand:
             ``kind`` and what it needs: ``window`` (``range_ms`` of the window, ``keep``: rows that are wanted too),
             ``details`` (``row``), ``search`` (``text``, ``match``). ``rows`` is how many the page's timeline has; rows beyond are those
             of the whole, in their order.
-        most : int
-            Events that may be sent at once.
+        most : int, optional
+            Events that may be sent at once; `MOST_EVENTS` by default.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class OnDemand:
         if question.get("rows") != len(self.thin.data.events):
             msg = "The report in Python has changed since the page was made."
             raise ValueError(msg)
-        return kinds[str(kind)](question, most)
+        return kinds[str(kind)](question, MOST_EVENTS if most is None else most)
 
     # ---- events of a window -----------------------------------------------------------------------------------------
 
