@@ -110,7 +110,7 @@ export class Gutter {
     const track = section ? null : this.tracks[band.track]!;
     const text = track?.label ?? this.sections[band.section]!.title;
     // The number of a thread or stream tells it from others: it is kept when the label is cut.
-    const [, head, tail, rest] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?(\(.*\))?$/s.exec(text)!;
+    const [, head, tail, rest] = /^(.*?)( #\d+(?: · .*)?| \(\w+\))?( ?\(.*\))?$/s.exec(text)!;
     const triangle = section || track!.lanes > 1;
     const hint = track === null ? text : `${this.sections[band.section]!.title}\n${track.hint}\n${track.count.toLocaleString("en-US")} ${track.kind === "counter" ? "changes" : "events"}`;
     const button = h(

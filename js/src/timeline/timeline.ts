@@ -848,7 +848,7 @@ export class Timeline implements Mounted {
     if (!this.arrowsOfAll && count === 0) return this.overlay.showArrows([], []);
     const drawn = (weak.length + strong.length).toLocaleString("en-US");
     const beyond = this.arrowsOfAll && this.arrows!.beyond > 0 ? ` (${this.arrows!.beyond.toLocaleString("en-US")} of the trace are too many to be kept)` : "";
-    this.arrowWords = `${drawn} of ${count.toLocaleString("en-US")} arrows drawn${beyond}`;
+    this.arrowWords = count === 0 ? `No arrow is in view${beyond}` : `${drawn} of ${count.toLocaleString("en-US")} arrows drawn${beyond}`;
     this.overlay.showArrows(weak, strong);
   }
 
@@ -888,7 +888,7 @@ export class Timeline implements Mounted {
     const count = rows.reduce((sum, row) => sum + row.count, 0);
     const busy = end > start ? busyTime(lanes, start, end) / (end - start) : 0;
     this.details.showSummary(
-      `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}, ${(100 * busy).toFixed(1)} % of it busy`,
+      count === 0 ? `No event in these ${formatDuration((end - start) * this.unit)}` : `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}, ${(100 * busy).toFixed(1)} % of it busy`,
       rows,
       names,
       this.unit,

@@ -711,8 +711,8 @@ def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         if stage["buffered_elements"] >= 0.5:
             return "Elements are ready when asked for; handing them over takes the time: use larger batches, or several steps a call."
         return (
-            "Its buffer is empty when a batch is asked for: speed up the stage below it with the most time per batch "
-            "(num_parallel_calls=tf.data.AUTOTUNE, cache()); if none is shown, profile longer."
+            "Prefetch's buffer is empty when a batch is asked for: speed up the stage below it with the most time per batch, with "
+            "num_parallel_calls=tf.data.AUTOTUNE or cache(); if none is shown, profile longer."
         )
     return (
         "See TensorFlow's guide to tf.data performance: prefetch, parallel map and interleave, cache, work on batches."
