@@ -971,9 +971,11 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
     """
     from .export.saved import is_saved, read_saved
 
-    if not isinstance(path, (str, os.PathLike)):
+    try:
+        os.fspath(path)
+    except TypeError as error:
         msg = f"A profile is opened by its path (str or Path), not by {type(path).__name__}."
-        raise TypeError(msg)
+        raise TypeError(msg) from error
     if is_saved(path):
         saved = read_saved(path)
         report = Report(saved.spaces, capture=saved.capture, notes=saved.notes)

@@ -175,6 +175,8 @@ def test_paths_are_opened_and_what_is_none_is_said(tmp_path):
     assert comparison.title == "0 → 1"
     with pytest.raises(FileNotFoundError):
         tfprof.compare(paths[0], tmp_path / "none")
+    with pytest.raises(TypeError, match=r"by its path \(str or Path\), not by int"):
+        tfprof.compare(paths[0], 2)
 
 
 def test_validation_steps_have_their_own_rows():

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tfprof_widgets as tfprof
-from generate import cpu_fit_capture
+from generate import Space, cpu_fit_capture
+from tfprof_widgets.comparison import rerun
 from tfprof_widgets.comparison.kept_runs import BUDGET_VARIABLE, KeptRuns, held_bytes, kept_runs
 from tfprof_widgets.report import Report
 from tfprof_widgets.session import CaptureInfo
@@ -83,6 +84,18 @@ def test_without_an_id_a_cell_is_known_by_its_text():
     assert runs.previous("", changed).name == "In [2]"
     assert runs.previous("", "%%tfprofile\nimport this") is None
     assert runs.previous("", "") is None
+
+
+def test_a_run_in_which_nothing_was_recorded_is_no_baseline_and_has_none(monkeypatch):
+    monkeypatch.setattr(rerun, "kept_runs", runs := KeptRuns())
+    nothing = Space(hostname="worker-0")
+    nothing.plane("/host:CPU")
+    slip = Report([read(nothing.bytes())], capture=CaptureInfo("In [2]", source=CELL))
+    for name, report in {"In [1]": run("In [1]"), "In [2]": slip, "In [3]": (mended := run("In [3]", seed=1))}.items():
+        rerun.remember(report, cell="a", baseline=None, shown=True)
+        assert runs.to_frame()["run"].iloc[-1] == name
+    assert not [fact for fact in slip.payload.head["facts"] if fact["label"].startswith("Against")]
+    assert mended.payload.head["facts"][-1]["label"] == "Against In [1]"
 
 
 def test_what_a_report_takes_is_counted_once_and_grows_with_what_it_made():

@@ -350,7 +350,8 @@ def test_gzip_is_unpacked(tmp_path):
     [
         (b"", "the file is empty"),
         (b"PK\x03\x04 a zip", "not a TensorFlow profile"),
-        (b"{'json': 1}", "not a TensorFlow profile|no plane"),
+        (b"{'json': 1}", r"a text .* what report\.save\(\) wrote"),
+        (("<!DOCTYPE html>\n<p>" + 2000 * "é").encode(), "a text"),
         (b"\x00" * 100, "not a TensorFlow profile|no plane"),
         (b"\x12\x03bad", "no plane in it"),  # only an error in it
         (b"\xfa\x01\x03abc", "no plane in it"),  # only a field that nobody knows

@@ -17,7 +17,9 @@ CONDITION_HOLDS = 3
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's arguments, but those of all subcommands."""
-    parser.add_argument("before", metavar="BEFORE", help="the profile to compare with: a log directory, a run or a file")
+    parser.add_argument(
+        "before", metavar="BEFORE", help="the profile to compare with: a log directory, a run or a file"
+    )
     parser.add_argument("after", metavar="AFTER", help="the profile that is compared")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the comparison as one HTML file")
     parser.add_argument("--csv", metavar="DIR", help="write each table as a CSV file into this directory")

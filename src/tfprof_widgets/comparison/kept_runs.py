@@ -39,6 +39,7 @@ class KeptRun:
     step_ms: float
     size_bytes: int
     report: Report | None
+    empty: bool = False  # nothing was recorded: code with a slip in it, for example
 
 
 class KeptRuns:
@@ -91,6 +92,7 @@ class KeptRuns:
                 step_ms=float(np.median(run.ms)) if run is not None and len(run.ms) else np.nan,
                 size_bytes=held_bytes(report),
                 report=report,
+                empty=is_empty(report),
             )
         )
         self._fit()
@@ -105,7 +107,7 @@ class KeptRuns:
                 run.report = None
 
     def previous(self, cell: str, source: str) -> KeptRun | None:
-        """Return the last run of a cell that is still kept.
+        """Return the last run of a cell that is still kept and in which something was recorded.
 
         Parameters
         ----------
@@ -114,7 +116,7 @@ class KeptRuns:
         source : str
             The cell's text as it is now.
         """
-        kept = [run for run in reversed(self._runs) if run.report is not None]
+        kept = [run for run in reversed(self._runs) if run.report is not None and not run.empty]
         if cell:
             return next((run for run in kept if run.cell == cell), None)
         scored = [(_likeness(run.source, source), run) for run in kept if not run.cell]
@@ -191,6 +193,11 @@ def history(name: str | None = None) -> pd.DataFrame | Report:
         If there is no such run, or it had to go.
     """
     return kept_runs.to_frame() if name is None else kept_runs.find(name)
+
+
+def is_empty(report: Report) -> bool:
+    """Whether nothing was recorded in a run: then nothing can be compared with it."""
+    return not any(host.trace.space.n_events for host in report.hosts)
 
 
 def _likeness(a: str, b: str) -> float:

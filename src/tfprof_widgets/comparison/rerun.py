@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..report import Report
-from .kept_runs import kept_runs
+from .kept_runs import is_empty, kept_runs
 from .result import compare
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def remember(report: Report, *, cell: str, baseline: Report | None, shown: bool)
     cell : str
         The notebook's id of the cell; empty where it tells none.
     baseline : Report, optional
-        What to compare with; by default the cell's run before.
+        What to compare with; by default the cell's run before, if something was recorded in both.
     shown : bool
         Whether the report is to show a comparison.
     """
@@ -62,6 +62,8 @@ def remember(report: Report, *, cell: str, baseline: Report | None, shown: bool)
 
 
 def _before(report: Report, cell: str) -> Report | None:
+    if is_empty(report):
+        return None
     kept = kept_runs.previous(cell, report.capture.source if report.capture is not None else "")
     return None if kept is None else kept.report
 

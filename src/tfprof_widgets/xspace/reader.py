@@ -153,6 +153,12 @@ def read(source: bytes | os.PathLike[str] | str, name: str = "", *, keep: bool =
     if not data:
         msg = f"{name}: the file is empty. The profiler may have been killed before it wrote; profile again."
         raise XSpaceError(msg)
+    if _is_text(data):
+        msg = (
+            f"{name}: a text (a web page, a notebook, JSON …), not a TensorFlow profile. What a report was exported to can't be "
+            "opened again: give the log directory, the *.xplane.pb file in it, or what report.save() wrote."
+        )
+        raise XSpaceError(msg)
     try:
         batch = _decoder().list_to_record_batch([data])
     except Exception as error:  # ptars raises ValueError, and PanicException's base differs by version
@@ -189,6 +195,17 @@ def _damaged(name: str, error: Exception) -> XSpaceError:
         f"{name}: not a TensorFlow profile, or a damaged one ({error}). Expected the XSpace "
         "message of a *.xplane.pb file; if it was copied, copy it again."
     )
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether bytes are a text's: any profile has control characters (fields' tags) among its first ones."""
+    try:
+        start = data[:1000].decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < 990:  # not just a character that is cut in two
+            return False
+        start = data[: error.start].decode("utf-8")
+    return all(character.isprintable() or character.isspace() for character in start)
 
 
 @lru_cache(maxsize=1)
