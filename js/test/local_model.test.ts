@@ -85,3 +85,64 @@ test("a report that is taken away hears no more", () => {
   kernel.set("tab", "ops");
   expect(report.get("tab")).toBeNull();
 });
+
+/** A kernel's model that keeps what it is sent, and answers when told to. */
+class Kernel extends LocalModel {
+  sent: any[] = [];
+  broken = false;
+  private hearing: ((...args: any[]) => void)[] = [];
+
+  send(content: unknown): void {
+    if (this.broken) throw new Error("Kernel is dead");
+    this.sent.push(content);
+  }
+
+  override on(event: string, callback: (...args: any[]) => void): void {
+    if (event === "msg:custom") this.hearing.push(callback);
+    else super.on(event, callback);
+  }
+
+  answer(content: object, buffers: ArrayBufferView[] = []): void {
+    for (const hear of this.hearing) hear(content, buffers);
+  }
+}
+
+test("questions get their own answers", async () => {
+  const report = new LocalModel(values());
+  report.link("r1", signal());
+  await expect(report.ask({ kind: "a" })).rejects.toThrow("No kernel");
+  expect(report.linked).toBe(false);
+  const told = vi.fn();
+  report.on("change:linked", told);
+  const kernel = new Kernel(values());
+  registerLink("r1", kernel);
+  expect(report.linked).toBe(true);
+  expect(told).toHaveBeenCalledTimes(1);
+  const [first, second, third] = [report.ask({ kind: "a" }), report.ask({ kind: "b" }), report.ask({ kind: "c" })];
+  const [one, two, three] = kernel.sent.map(({ question }) => question);
+  expect(new Set([one, two, three]).size).toBe(3);
+  const bytes = Uint8Array.of(1);
+  kernel.answer({ question: two, tables: ["events"], n: 2 }, [bytes]);
+  kernel.answer({ question: one, tables: [], n: 1 });
+  kernel.answer({ question: three, tables: [], error: "wrong" });
+  kernel.answer({ question: 99, tables: [] });
+  expect(await second).toEqual({ content: { question: two, tables: ["events"], n: 2 }, tables: { events: bytes } });
+  expect((await first).content["n"]).toBe(1);
+  await expect(third).rejects.toThrow("wrong");
+});
+
+test("when the kernel goes, nobody waits for it", async () => {
+  const report = new LocalModel(values());
+  report.link("r1", signal());
+  const kernel = new Kernel(values());
+  const unlink = registerLink("r1", kernel);
+  const waiting = report.ask({ kind: "a" });
+  unlink();
+  await expect(waiting).rejects.toThrow("gone");
+  expect(report.linked).toBe(false);
+  // One that was shut down shows it only when it is spoken to.
+  registerLink("r1", kernel);
+  kernel.broken = true;
+  await expect(report.ask({ kind: "a" })).rejects.toThrow("gone");
+  expect(report.linked).toBe(false);
+});

@@ -102,7 +102,9 @@ export class OnDemand {
         this.state = "too many";
       } else {
         const [events, bars, names] = (await Promise.all(["events", "bars", "names"].map((name) => unpackTable(tables[name]!)))) as [Table, Table, Table];
-        this.covered = content["window_ps"];
+        // What was asked for is there, whatever became of the last digits on the way.
+        const [from, to] = content["window_ps"] as [number, number];
+        this.covered = [Math.min(window[0], from), Math.max(window[1], to)];
         this.coversAll = content["all"];
         this.fetched = content["events"];
         this.tooMany = null;
