@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from chromium import browser  # noqa: E402, F401  # a fixture, for tests/browser and tests/frontends
+from chromium import browser  # noqa: F401  # a fixture, for tests/browser and tests/frontends
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "captures"
 
