@@ -100,7 +100,10 @@ def _pie(ops: pd.DataFrame, side: str, by: By, colors: OpColors) -> spec.Item:
     names = [str(name) for name in parts.index]
     fills = [colors(str(t)) for t in parts["type"]]
     noun = _NOUN[by]
-    return pie(f"{side} self time by {noun}", names, parts["time_us"].to_numpy(float) / 1e3, fills, noun, "Self time")
+    times_ms = parts["time_us"].to_numpy(float) / 1e3
+    # Longer than the capture, where several work at once.
+    note = "All threads added up." if side == "Host" else "All devices added up."
+    return pie(f"{side} self time by {noun}", names, times_ms, fills, noun, "Self time", note=note)
 
 
 # ---- table --------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ def pie(
     measure: str,
     *,
     shorter: Callable[[str], str] = str,
+    note: str = "",
 ) -> spec.Item:
     """Return a ring of times beside its legend; small parts are folded into one, and counted.
 
@@ -46,6 +47,8 @@ def pie(
         What the times are, for hovering: ``Self time``.
     shorter : callable
         Makes a name short enough for the legend, which tells it in full on hovering.
+    note : str
+        What is said below the ring.
     """
     names = [name or "(no name)" for name in names]
     total_ms = float(times_ms.sum())
@@ -74,7 +77,7 @@ def pie(
         fact(short := shorter(name), f"{part} · {time}", color=fill, hint="" if short == name else name)
         for name, part, time, fill in zip(names, parts, times, fills, strict=True)
     ]
-    chart = {"kind": "figure", "title": title, "figure": figure, "alt": alt}
+    chart = {"kind": "figure", "title": title, "figure": figure, "alt": alt, "note": note}
     return spec.row([chart, spec.facts("", legend)], weights=[0.7, 1])
 
 
