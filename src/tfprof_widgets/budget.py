@@ -153,5 +153,6 @@ def in_short(trimmed: Trimmed, n_events: int) -> str:
 
 HOW_TO_SEE_ALL = (
     'To have all of it: report.to_html("report.html", max_mb=None), %%tfprofile --max-mb none, or '
-    "tfprof-widgets report LOGDIR --max-mb none; report.widget() shows all of it while Python runs."
+    "tfprof-widgets report LOGDIR --max-mb none; report.widget() shows all of it while Python runs, and the trace in a notebook gets "
+    "the others from Python while the kernel that made it runs."
 )

@@ -93,7 +93,7 @@ def test_what_the_page_lacks_comes_from_python_and_stays_when_python_goes(notebo
     page.evaluate(
         f"() => {{ const t = {TIMELINE}; const [a, b] = t.whole(); t.go(a + (b - a) * 0.4, a + (b - a) * 0.43); }}"
     )
-    expect(source).to_contain_text("all of this window")
+    expect(source).to_contain_text("all those of this window")
     zoomed = page.evaluate(IN_VIEW)
     assert zoomed["bars"] == 0
     assert zoomed["beyond"] > 20
@@ -112,7 +112,7 @@ def test_what_the_page_lacks_comes_from_python_and_stays_when_python_goes(notebo
     expect(report.locator(".tl-stats")).to_contain_text("From Python")
     expect(report.locator(".tl-stats dt").first).to_be_visible()
     name = report.locator(".tl-event h5").inner_text()
-    expect(source).to_contain_text("all of this window")
+    expect(source).to_contain_text("all those of this window")
     told = run_new_cell(notebook, "print(*report.selection['name'], sep='|')")
     expect(told.locator(".jp-OutputArea-output")).to_have_text(name)
 

@@ -142,12 +142,12 @@ export class OnDemand {
   }
 
   /** How many events of the whole trace a search finds, in words; null if Python doesn't answer. */
-  async search(text: string, match: Match): Promise<string | null> {
+  async search(text: string, match: Match): Promise<{ count: number; words: string } | null> {
     if (!this.linked) return null;
-    return this.ask({ kind: "search", text, match }).then(
-      ({ content }) => `${count(content["count"])} in the whole trace · ${formatDuration(content["total_ps"])}`,
-      () => null,
-    );
+    const answered = await this.ask({ kind: "search", text, match }).catch(() => null);
+    if (answered === null) return null;
+    const { count: many, total_ps } = answered.content as { count: number; total_ps: number };
+    return { count: many, words: `${count(many)} in the whole trace · ${formatDuration(total_ps)}` };
   }
 
   /** What is here of all, to follow the word "in". */
@@ -170,7 +170,7 @@ export class OnDemand {
       const { count: many, most } = this.tooMany!;
       return `${some}; Python has ${count(many)} more for this window, and sends at most ${count(most)} at once: zoom in`;
     }
-    return this.isCovered(this.timeline.windowPs()) ? `${some}: all of this window` : some;
+    return this.isCovered(this.timeline.windowPs()) ? `${some}: all those of this window` : some;
   }
 }
 

@@ -1023,7 +1023,7 @@ export class Timeline implements Mounted {
     if (onDemand === null || !onDemand.lacks || (bars && match === "exact")) return tell(text);
     tell(`${text} in ${onDemand.here}`);
     const whole = await onDemand.search(wanted, match);
-    if (whole !== null && this.searched === searched) tell(`${text} here; ${whole}`);
+    if (whole !== null && this.searched === searched) tell(whole.count === count ? text : `${text} here; ${whole.words}`);
   }
 
   nextHit(back: boolean): void {

@@ -50,7 +50,7 @@ it("asks once the window rests, once at a time, and not again for what it has", 
   expect(asked.length).toBe(1);
   asked[0]!.answer({ window_ps: [1e9, 4e9], all: false, events: 500, unit_ps: 1000, tracks: [] });
   await until(() => receive.mock.calls.length === 1);
-  expect(demand.words).toBe("1,500 of 5,000 events of the trace are here one by one, 500 of them from Python: all of this window");
+  expect(demand.words).toBe("1,500 of 5,000 events of the trace are here one by one, 500 of them from Python: all those of this window");
   await move(1e9, 4e9);
   expect(asked.length).toBe(1);
   await move(1e9, 4.1e9);
@@ -112,7 +112,7 @@ it("tells details and finds of the whole, or that it can't", async () => {
   const search = demand.search("relu", "text");
   expect(asked[1]!.question).toMatchObject({ kind: "search", text: "relu", match: "text" });
   asked[1]!.answer({ count: 1234, total_ps: 5e9 });
-  expect(await search).toBe("1,234 in the whole trace · 5.000 ms");
+  expect(await search).toEqual({ count: 1234, words: "1,234 in the whole trace · 5.000 ms" });
   const failed = demand.search("(", "regex");
   asked[2]!.fail("no");
   expect(await failed).toBeNull();
