@@ -35,6 +35,10 @@ def table() -> pd.DataFrame:
     ("name", "short"),
     [
         ("volta_sgemm_128x64_nn", "volta_sgemm_128x64_nn"),
+        (
+            "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64>(cutlass_80::Params)",
+            "cutlass_80_tensorop_s1688gemm_64x64",
+        ),
         ("void cudnn::cnn::wgrad_alg0_engine<float, 512, 6>(int, int, float const*)", "wgrad_alg0_engine<…>"),
         (
             "void Eigen::internal::EigenMetaKernel<Eigen::TensorAssignOp<A, Eigen::scalar_product_op<float, float>>, long>(C)",

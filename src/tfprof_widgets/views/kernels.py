@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _CPP_FUNCTION = re.compile(r"(?:void )?(?:\w+::)*(\w+)<.*>")
+# All kernels of Cutlass are one function too, of what its first type names.
+_CUTLASS_KERNEL = re.compile(r"\bKernel\d?<(?:\w+::)*(\w+)")
 _EIGEN_OPERATION = re.compile(
     r"(?!TensorAssignOp|TensorCwise)(?:Tensor\w+Op|\w+_op|(?:greater|less|equal|not_equal)\w*)\b"
 )
@@ -149,7 +151,8 @@ def kernel_label(name: str) -> str:
     if short == "EigenMetaKernel":
         computes = _EIGEN_OPERATION.search(name)
         return f"Eigen {computes[0]}" if computes else short
-    return f"{short}<…>"
+    cutlass = _CUTLASS_KERNEL.search(name)
+    return cutlass[1] if cutlass else f"{short}<…>"
 
 
 def _table(kernels: pd.DataFrame) -> spec.Item:
