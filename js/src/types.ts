@@ -181,8 +181,8 @@ export interface TimelineItem {
   stats?: TimelineStats;
   counters?: TimelineCounters;
   flows?: TimelineFlows;
-  /** The page has only a part: so many of the trace's events one by one, the others in bars; and whether their details. */
-  part?: { alone: number; events: number; details: boolean };
+  /** The page has only a part: so many of the trace's events one by one, the others in bars; and whether their details and arrows. */
+  part?: { alone: number; events: number; details: boolean; arrows: boolean };
 }
 
 /** Two traces of a comparison, one above the other; what moves one moves the other. */

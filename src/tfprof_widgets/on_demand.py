@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .analysis.details import first_row, stat_columns
+from .analysis.flows import flows
 from .analysis.unmerging import Unmerger
 from .display.payload import Payload
 from .display.visible import visible
@@ -22,8 +23,11 @@ from .views.timeline import add_unmerged
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numpy.typing import NDArray
+
     from .analysis.details import StatColumn
     from .analysis.events import Trace
+    from .analysis.flows import Flow
     from .analysis.thinning import Thinned
     from .analysis.timeline import Timeline
     from .views.colors import OpColors
@@ -136,7 +140,36 @@ class OnDemand:
             if at < len(column.event) and column.event[at] == event:
                 text = visible(column.texts[int(column.code[at])])
                 stats.append({"name": column.name, **words_of(column.name)._asdict(), "value": text})
-        return {"stats": stats}, {}
+        led_to, caused_by = [], []
+        for flow in self._flows:
+            led_to.append(_others(event, flow.source, flow.source_group, flow.target, flow.target_group))
+            caused_by.append(_others(event, flow.target, flow.target_group, flow.source, flow.source_group))
+        ways = [self._way("Led to", event, led_to, 1), self._way("Caused by", event, caused_by, -1)]
+        return {"stats": stats, "ways": [way for way in ways if way is not None]}, {}
+
+    @cached_property
+    def _flows(self) -> list[Flow]:
+        return flows(self._trace)
+
+    def _way(self, label: str, event: int, others: list[NDArray[np.int64]], direction: int) -> dict[str, Any] | None:
+        """Where arrows of an event lead: how many there are, and the first one's other end."""
+        first = first_row(self.whole)
+        start = self.whole.events["start_ps"].to_numpy()
+        rows = first + np.concatenate([*others, np.empty(0, np.int64)])
+        # Ids are used again: what began earlier is not led to.
+        rows = rows[direction * (start[rows] - start[first + event]) >= 0]
+        if not len(rows):
+            return None
+        row = int(rows[0])
+        of_page = np.flatnonzero((self.thin.first == row) & (self.thin.count == 1))
+        return {
+            "label": label,
+            "count": len(rows),
+            "row": int(of_page[0]) if len(of_page) else row + len(self.thin.count),
+            "name": self._names[int(self.whole.events["name"].iloc[row])],
+            "start_ps": int(start[row]),
+            "end_ps": int(start[row] + self.whole.events["duration_ps"].iloc[row]),
+        }
 
     # ---- search -----------------------------------------------------------------------------------------------------
 
@@ -182,3 +215,17 @@ class OnDemand:
         count, total_ps = self._by_name
         which = np.array(found, np.bool_)
         return {"count": int(count[which].sum()), "total_ps": float(total_ps[which].sum())}, {}
+
+
+def _others(
+    event: int,
+    here: NDArray[np.int64],
+    here_group: NDArray[np.int64],
+    there: NDArray[np.int64],
+    there_group: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Events at the other ends of an event's arrows."""
+    at = np.searchsorted(here, event)
+    if at == len(here) or here[at] != event:
+        return np.empty(0, np.int64)
+    return there[there_group == here_group[at]]

@@ -635,6 +635,7 @@ class Report:
                     "alone": timelines[index].n_alone,
                     "events": drawn,
                     "details": plan.details,
+                    "arrows": plan.arrows,
                 }
             tabs.append(tab)
         if len(tabs) == 1:

@@ -116,6 +116,14 @@ def test_what_the_page_lacks_comes_from_python_and_stays_when_python_goes(notebo
     told = run_new_cell(notebook, "print(*report.selection['name'], sep='|')")
     expect(told.locator(".jp-OutputArea-output")).to_have_text(name)
 
+    # What launched it may be one of a bar's, too: it is fetched, and selected.
+    report.get_by_role("button", name="Caused by").click()
+    back = report.get_by_role("button", name="Led to").first
+    back.wait_for()
+    expect(back).to_contain_text(name)
+    back.click()
+    expect(report.locator(".tl-event h5")).to_have_text(name)
+
     # The kernel ends: what is here stays, and what isn't is said.
     before = page.evaluate(IN_VIEW)
     notebook.command("kernelmenu:shutdown")

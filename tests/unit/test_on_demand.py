@@ -12,6 +12,7 @@ import pytest
 
 from generate import Space, cpu_fit_capture, gpu_capture
 from tfprof_widgets.analysis.details import first_row, stat_columns
+from tfprof_widgets.analysis.flows import flows
 from tfprof_widgets.analysis.thinning import thinned
 from tfprof_widgets.analysis.unmerging import Unmerger
 from tfprof_widgets.on_demand import OnDemand
@@ -137,7 +138,9 @@ def test_details_are_those_of_the_event(report, parts, of_page):
     assert {stat["name"]: stat["value"] for stat in told["stats"]} == expected
 
 
-@pytest.mark.parametrize(("match", "text"), [("text", "RELU"), ("regex", "^(?:relu|gemm)"), ("text", "nothing like it")])
+@pytest.mark.parametrize(
+    ("match", "text"), [("text", "RELU"), ("regex", "^(?:relu|gemm)"), ("text", "nothing like it")]
+)
 def test_a_search_counts_the_events_of_the_file(report, parts, match, text):
     told, _ = ask(parts, "search", text=text, match=match)
     names = report.events["name"]
@@ -236,3 +239,25 @@ def test_a_page_that_has_all_asks_for_nothing(report):
     with pytest.raises(ValueError, match="no part of a trace"):
         report._answer({"kind": "window", "timeline": "timeline_0_part_events"})
     report.max_mb = 4
+
+
+def test_an_event_leads_to_what_it_launched(report, parts):
+    whole, thin, _ = parts
+    first = first_row(whole)
+    launches = next(flow for flow in flows(report.hosts[0].trace) if flow.kind == "launch")
+    n = len(thin.data.events)
+    event, group = int(launches.source[-1]), launches.source_group[-1]
+    targets = launches.target[launches.target_group == group]
+    told, _ = ask(parts, "details", row=n + first + event)
+    way = next(way for way in told["ways"] if way["label"] == "Led to")
+    assert way["count"] == len(targets)
+    row = first + int(targets[0])
+    # One that the page has keeps its row there.
+    assert way["row"] == n + row or (thin.first[way["row"]] == row and thin.count[way["row"]] == 1)
+    assert way["name"] == whole.names["name"][whole.events["name"][row]]
+    assert way["start_ps"] == whole.events["start_ps"][row]
+    # And the way back.
+    back, _ = ask(parts, "details", row=way["row"])
+    assert whole.events["start_ps"][first + event] in [
+        way["start_ps"] for way in back["ways"] if way["label"] == "Caused by"
+    ]

@@ -12,10 +12,14 @@ import type { Sent } from "./unmerge";
 const RESTS_MS = 200;
 const SLOW_MS = 3000;
 
-export interface Part {
-  alone: number;
-  events: number;
-  details: boolean;
+/** Where arrows of an event lead: how many, and the event at the end of the first. */
+export interface Way {
+  label: string;
+  count: number;
+  name: string;
+  row: number;
+  start_ps: number;
+  end_ps: number;
 }
 
 /** What of the timeline the fetcher needs. */
@@ -46,7 +50,7 @@ export class OnDemand {
 
   constructor(
     private readonly model: Model,
-    private readonly part: Part,
+    private readonly part: { alone: number; events: number },
     private readonly about: { timeline: string; rows: number },
     private readonly timeline: Wanting,
     signal: AbortSignal,
@@ -133,12 +137,14 @@ export class OnDemand {
     return this.model.ask!({ ...question, ...this.about });
   }
 
-  /** What the profiler noted with an event of the whole; null if Python doesn't answer. */
-  async details(row: number): Promise<Field[] | null> {
+  /** What the profiler noted with an event, and where its arrows lead; null if Python doesn't answer. */
+  async details(row: number): Promise<{ stats: Field[]; ways: Way[] } | null> {
     if (!this.linked) return null;
     const answered = await this.ask({ kind: "details", row }).catch(() => null);
-    const stats = answered?.content["stats"] as { name: string; label: string; unit: string; meaning: string; value: string }[] | undefined;
-    return stats === undefined ? null : stats.map(({ name, label, unit, meaning, value }) => ({ label, value: shownValue(value, unit), meaning, hint: name })).sort((a, b) => a.label.localeCompare(b.label));
+    if (answered === null) return null;
+    const { stats, ways } = answered.content as { stats: { name: string; label: string; unit: string; meaning: string; value: string }[]; ways: Way[] };
+    const fields = stats.map(({ name, label, unit, meaning, value }) => ({ label, value: shownValue(value, unit), meaning, hint: name }));
+    return { stats: fields.sort((a, b) => a.label.localeCompare(b.label)), ways };
   }
 
   /** How many events of the whole trace a search finds, in words; null if Python doesn't answer. */

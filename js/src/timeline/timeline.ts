@@ -15,7 +15,7 @@ import { listenToKeys, listenToPointer } from "./interact";
 import { Labels } from "./labels";
 import { layOut, onScreen, type LaneBox, type Layout } from "./layout";
 import { Minimap } from "./minimap";
-import { OnDemand } from "./on_demand";
+import { OnDemand, type Way } from "./on_demand";
 import { Overlay, type Bend, type Rect } from "./overlay";
 import { timelinePicture } from "./picture";
 import { parseColor } from "./paint";
@@ -89,6 +89,8 @@ export class Timeline implements Mounted {
   private readonly page: { store: Store; names: Names };
   private readonly onDemand: OnDemand | null;
   private readonly source = h("span", { class: "tl-line tl-source", role: "status", hidden: true });
+  /** Row of an event that is to be selected once it is here. */
+  private wanted: number | null = null;
   private searched: { wanted: string; match: Match } | null = null;
   private seen: [number, number] = [NaN, NaN];
   private readonly figure = h("div", { class: "tl-figure" });
@@ -157,7 +159,7 @@ export class Timeline implements Mounted {
             { timeline: item.events, rows: events.n },
             {
               windowPs: () => [this.viewport.start * this.unit, (this.viewport.start + this.viewport.length) * this.unit],
-              keep: () => (this.selected === null ? [] : [this.selected.store.row[this.selected.event]!]),
+              keep: () => [...(this.selected === null ? [] : [this.selected.store.row[this.selected.event]!]), ...(this.wanted === null ? [] : [this.wanted])],
               receive: (sent) => this.receive(sent),
               told: () => this.invalidate(),
             },
@@ -433,7 +435,24 @@ export class Timeline implements Mounted {
     }
     this.lay();
     if (this.searched !== null) void this.search(this.searched.wanted, this.searched.match);
+    if (this.wanted !== null) this.selectRow(this.wanted);
     this.invalidate();
+  }
+
+  /** Goes to an event that may be one of a bar's: it is selected as soon as it is here. */
+  private goTo({ row, start_ps, end_ps }: Way): void {
+    if (this.selectRow(row)) return;
+    const [start, end] = [start_ps / this.unit, end_ps / this.unit];
+    const half = Math.max(this.viewport.length / 2, (end - start) * 0.6);
+    this.wanted = row;
+    this.go((start + end) / 2 - half, (start + end) / 2 + half);
+  }
+
+  private selectRow(row: number): boolean {
+    const store = this.stores.get(false)!;
+    const event = store.row.indexOf(row);
+    if (event >= 0) this.select(placeOf(store, event), true);
+    return event >= 0;
   }
 
   /** An event in a store of the same lanes; -1 if it isn't there, such as a bar that was taken apart. */
@@ -589,6 +608,7 @@ export class Timeline implements Mounted {
 
   select(place: Place | null, reveal = false): void {
     this.selected = place;
+    this.wanted = null;
     this.summaryOf = null;
     if (place === null) this.details.clear();
     else {
@@ -734,10 +754,17 @@ export class Timeline implements Mounted {
     this.stats ??= Stats.load(stats, this.ctx);
     const unpacked = await this.stats;
     const isBar = this.names.role[place.store.name[place.event]!] === "merged";
-    if (this.item.part?.details === false && !isBar) {
+    const { part } = this.item;
+    if (part !== undefined && !(part.details && part.arrows) && !isBar) {
       const told = (await this.onDemand?.details(place.store.row[place.event]!)) ?? null;
       if (this.selected !== place) return;
-      if (told !== null) return this.details.addStats(told, "From Python: this page has no details of events.");
+      if (told !== null) {
+        for (const way of told.ways) {
+          const more = way.count === 1 ? "" : ` and ${(way.count - 1).toLocaleString("en-US")} more`;
+          this.details.addAction({ label: `${way.label}: ${way.name}${more}`, hint: "Go there", run: () => this.goTo(way) });
+        }
+        if (!part.details) return this.details.addStats(told.stats, "From Python: this page has no details of events.");
+      }
     }
     if (this.selected !== place) return;
     const found = track.hidden ? [] : unpacked.of(place.store.row[place.event]!);
@@ -796,15 +823,7 @@ export class Timeline implements Mounted {
   }
 
   private placeOfRow(row: number): Place {
-    const store = this.stores.get(false)!;
-    const event = this.eventOfRow![row]!;
-    let [low, high] = [0, store.laneFirst.length - 1];
-    while (low + 1 < high) {
-      const middle = (low + high) >>> 1;
-      if (store.laneFirst[middle]! <= event) low = middle;
-      else high = middle;
-    }
-    return { store, lane: low, event };
+    return placeOf(this.stores.get(false)!, this.eventOfRow![row]!);
   }
 
   /** Arrows in view: those of the selected event, and all if they are asked for. */
@@ -1315,4 +1334,15 @@ export class Timeline implements Mounted {
     this.viewport.set((range[0] * 1e9) / this.unit, (range[1] * 1e9) / this.unit);
     this.invalidate();
   }
+}
+
+/** An event with its lane. */
+function placeOf(store: Store, event: number): Place {
+  let [low, high] = [0, store.laneFirst.length - 1];
+  while (low + 1 < high) {
+    const middle = (low + high) >>> 1;
+    if (store.laneFirst[middle]! <= event) low = middle;
+    else high = middle;
+  }
+  return { store, lane: low, event };
 }

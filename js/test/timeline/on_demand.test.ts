@@ -23,7 +23,7 @@ function page(linked = true) {
   const window: [number, number] = [0, 1e9];
   const receive = vi.fn();
   const end = new AbortController();
-  const demand = new OnDemand(model, { alone: 1000, events: 5000, details: false }, { timeline: "t", rows: 9 }, { windowPs: () => [...window], keep: () => [7], receive, told: () => {} }, end.signal);
+  const demand = new OnDemand(model, { alone: 1000, events: 5000 }, { timeline: "t", rows: 9 }, { windowPs: () => [...window], keep: () => [7], receive, told: () => {} }, end.signal);
   const link = (on: boolean) => {
     model.linked = on;
     for (const listener of listeners) listener();
@@ -107,8 +107,8 @@ it("says when Python is slow, is gone, can't, and was never there", async () => 
 it("tells details and finds of the whole, or that it can't", async () => {
   const { demand, asked, link } = page();
   const details = demand.details(12);
-  asked[0]!.answer({ stats: [{ name: "b", label: "Size", unit: "bytes", meaning: "", value: "2048" }, { name: "a", label: "Op", unit: "", meaning: "m", value: "x" }] });
-  expect(await details).toEqual([{ hint: "a", label: "Op", meaning: "m", value: "x" }, { hint: "b", label: "Size", meaning: "", value: "2 KiB (2,048 bytes)" }]);
+  asked[0]!.answer({ stats: [{ name: "b", label: "Size", unit: "bytes", meaning: "", value: "2048" }, { name: "a", label: "Op", unit: "", meaning: "m", value: "x" }], ways: [] });
+  expect((await details)!.stats).toEqual([{ hint: "a", label: "Op", meaning: "m", value: "x" }, { hint: "b", label: "Size", meaning: "", value: "2 KiB (2,048 bytes)" }]);
   const search = demand.search("relu", "text");
   expect(asked[1]!.question).toMatchObject({ kind: "search", text: "relu", match: "text" });
   asked[1]!.answer({ count: 1234, total_ps: 5e9 });
