@@ -504,8 +504,13 @@ def test_the_time_of_root_calls_is_divided_without_rest(case):
         ("Prefetch", {"buffered_elements": 2}, "ready"),
         ("Prefetch", {"buffered_elements": 0}, "empty"),
         ("SomethingNew", {}, "guide"),
+        ("Map", {"python_time_ms": 9, "stage": "Iterator::Root::MemoryCacheImpl::Map"}, "a later epoch"),
+        ("TFRecord", {"stage": "Iterator::Root::FileCache::FileCacheImpl[0]::BatchV2::TFRecord"}, "a later epoch"),
+        ("MemoryCache", {"stage": "Iterator::Root::MemoryCache"}, "guide"),
     ],
 )
 def test_each_stage_gets_advice_of_its_own(name, more, words):
     nothing = {"parallelism": np.nan, "function_time_ms": 10.0, "python_time_ms": 0.0, "buffered_elements": np.nan}
-    assert words in suggest({**nothing, "name": name, **more}, {"cpu_budget": 8.0, "place": "host"})
+    assert words in suggest(
+        {**nothing, "name": name, "stage": f"Iterator::Root::{name}", **more}, {"cpu_budget": 8.0, "place": "host"}
+    )

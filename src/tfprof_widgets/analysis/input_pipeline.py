@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .in_words import described
 from .iterators import iterators
 from .op_stats import HOST
 from .tf_data import HIGH_INPUT_PCT, MODERATE_INPUT_PCT, TfData, frame, suggest, tf_data
@@ -143,6 +144,9 @@ class InputPipeline:
     def to_frame(self) -> pd.DataFrame:
         """Return the summary as a table of one row."""
         return pd.DataFrame([dataclasses.asdict(self.summary)])
+
+    def __repr__(self) -> str:
+        return described(self, self.summary.statement)
 
 
 def input_pipeline(traces: Sequence[Trace], steps: Sequence[Steps], ops: pd.DataFrame) -> InputPipeline:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .in_words import described
 from .op_stats import IDLE, UNATTRIBUTED
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
 from .throughput import examples_per_s
@@ -86,6 +87,9 @@ class Overview:
     def to_frame(self) -> pd.DataFrame:
         """Return the step times as a table (what `step_time` holds)."""
         return self.step_time
+
+    def __repr__(self) -> str:
+        return described(self, self.statement)
 
 
 def overview(

@@ -652,6 +652,10 @@ _SLOW_SOURCES = re.compile(
 )
 
 
+# Stages above which is a cache (`MemoryCache`, `FileCache`, and the `Impl` that each has below it).
+_BELOW_A_CACHE = re.compile(r"::(Memory|File)Cache\w*(\[[^\]]*\])?::")
+
+
 def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
     """One concrete change for a stage that the loop waits for.
 
@@ -670,6 +674,11 @@ def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
     parallelism, cpu_budget = stage["parallelism"], pipeline["cpu_budget"]
     if pipeline["place"] == "device":
         return "The host hands batches over too slowly: see which of its stages is the slow one (profile longer if they aren't shown)."
+    if _BELOW_A_CACHE.search(stage["stage"]):
+        return (
+            "It runs only while the cache() above it is being filled, which is in the first epoch: profile a later epoch of the same "
+            "dataset. If each epoch fills it again, make the cached dataset once, outside of the loop."
+        )
     if stage["python_time_ms"] > 0.5 * stage["function_time_ms"]:
         what = (
             "Its generator is Python"
