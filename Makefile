@@ -20,7 +20,7 @@ help:
 	@sed -n 's/^\([a-z-]*\):.*## /make \1  /p' Makefile
 
 demo: $(VENV)/.installed-demo  ## install, run the quickstart notebook, leave it and its HTML in build/demo
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python examples/run_demo.py --into $(DEMO_DIR)
 
 test: lint js-test versions-test py-test  ## everything that CI checks
@@ -33,9 +33,10 @@ lint: $(VENV)/.installed-dev js/node_modules/.package-lock.json docs  ## ruff, m
 
 docs: $(VENV)/.installed-dev  ## the documentation as a site in build/docs; a dead link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The documentation: build/docs/index.html ($(BIN)/mkdocs serve shows it with a search)"
 
 docs-images: $(VENV)/.installed-dev chromium  ## take the documentation's pictures anew
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python docs/screenshots.py
 
 lab: $(VENV)/.installed-dev js/node_modules/.package-lock.json  ## JupyterLab on the examples, where changes to js/src show at once
@@ -52,20 +53,20 @@ js-test: js/node_modules/.package-lock.json  ## the front end's unit tests
 
 # The newest is in $(VENV) itself. `python tests/versions.py 2.16 2.18` takes others.
 versions-test: $(VENV)/.installed-dev  ## capturing with the oldest TensorFlow (skipped, with a word, where that cannot be installed)
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python tests/versions.py
 
 # The last thing to print is pytest's own summary.
 py-test: $(VENV)/.installed-dev chromium  ## the Python tests: unit, oracle, notebook and browser
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 examples: $(VENV)/.installed-dev  ## run the example notebooks and keep their outputs
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python examples/run_examples.py
 
 bench: $(VENV)/.installed-dev chromium  ## measure against XProf and the bare decode, into docs/performance.md (BIG=1: 10 M events too)
-	@$(MAKE) --no-print-directory $(STATIC)
+	@$(MAKE) --silent --no-print-directory $(STATIC)
 	$(BIN)/python benchmarks/bench.py $(if $(BIG),--big)
 
 binder-check:  ## build Binder's environment afresh, as repo2docker does, and run the quickstart in it (minutes)
@@ -82,31 +83,31 @@ clean:  ## remove what was built (not the virtual environment)
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
 	  { echo "Python 3.10 or later is needed; name one with: make PYTHON=/path/to/python"; exit 1; }
-	$(PYTHON) -m venv $(VENV) || \
+	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "No virtual environment could be made. On Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 
 # An editable install: it builds the front end too, with the system's Node or one from PyPI.
 $(VENV)/.installed-demo: pyproject.toml hatch_build.py | $(BIN)/python
 	@echo "Installing tfprof_widgets with TensorFlow into $(VENV) (a few minutes the first time)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
-	touch $@
+	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml hatch_build.py | $(BIN)/python
 	@echo "Installing tfprof_widgets with all that its tests need into $(VENV) (a few minutes the first time)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@ $(VENV)/.installed-demo
+	@touch $@ $(VENV)/.installed-demo
 
 js/node_modules/.package-lock.json: js/package-lock.json
 	@command -v npm >/dev/null || { echo "Node 20 or later is needed (https://nodejs.org)"; exit 1; }
 	cd js && npm ci --no-audit --no-fund
-	touch $@
+	@touch $@
 
 # After the first install this keeps the bundles as new as their sources. (It is made by a second
 # make: the first has looked at the file's age before the install wrote it.)
 $(STATIC): $(JS_SOURCES)
 	@$(MAKE) --no-print-directory js/node_modules/.package-lock.json
 	cd js && npm run --silent build
-	touch $@
+	@touch $@
 
 chromium:
 ifeq ($(BROWSER),)

@@ -39,10 +39,10 @@ def main() -> None:
     page, _ = HTMLExporter(embed_images=True).from_notebook_node(notebook)
     executed.with_suffix(".html").write_text(page, encoding="utf-8")
 
-    print(f"Done in {time.monotonic() - started:.0f} s. Open any of these in a browser or in JupyterLab:")
+    print(f"Done in {time.monotonic() - started:.0f} s. The pages open in any browser, the notebook in JupyterLab (make lab installs one):")
     for what, path in {
         "the notebook with its outputs": executed,
-        "the same as a web page": executed.with_suffix(".html"),
+        "the notebook as a web page": executed.with_suffix(".html"),
         "the first report by itself": report_html,
     }.items():
         print(f"  {path}  ({path.stat().st_size / 1e6:.1f} MB, {what})")

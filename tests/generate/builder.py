@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from google.protobuf import message_factory
@@ -25,7 +26,6 @@ from tfprof_widgets.xspace.descriptor import xplane_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 PS_PER_US = 1_000_000
 
@@ -109,8 +109,9 @@ class Space:
         """Return the file's content, gzipped."""
         return gzip.compress(self.bytes(), mtime=0)
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: Path | str) -> Path:
         """Write the file, making its directory, and return its path."""
+        path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(self.bytes())
         return path

@@ -64,6 +64,12 @@ def test_without_steps_or_ops_it_says_so():
     assert "Top" not in text
 
 
+def test_a_statement_that_is_the_answer_is_said_once():
+    nothing = "No steps and no ops were recorded."
+    overview = overview_of(steps_frame(3)[:0], ops_frame(0, 0), statement=nothing)
+    assert to_text("a title", summary_blocks(HEAD, [], overview, findings=[])).count(nothing) == 1
+
+
 def test_what_the_head_says_is_not_said_again():
     text = text_of(steps_frame(5), environment={"Device": "CPU", "Cores": "2"})
     assert sum(line.startswith("Device") for line in text.splitlines()) == 1

@@ -51,9 +51,10 @@ def summary_blocks(
     """
     shown = [(str(fact["label"]), fact["value"]) for fact in head_facts]
     blocks: list[Block] = [Facts(shown)] if shown else []
-    if findings is not None:
-        blocks.append(Notes([answer(findings, overview)["text"]]))
-    if overview.statement:
+    said = answer(findings, overview)["text"] if findings is not None else ""
+    if said:
+        blocks.append(Notes([said]))
+    if overview.statement and overview.statement != said:
         blocks.append(Notes([overview.statement]))
     if findings:
         blocks.append(_recommendations(findings, overview))
