@@ -39,7 +39,9 @@ def main() -> None:
     page, _ = HTMLExporter(embed_images=True).from_notebook_node(notebook)
     executed.with_suffix(".html").write_text(page, encoding="utf-8")
 
-    print(f"Done in {time.monotonic() - started:.0f} s. The pages open in any browser, the notebook in JupyterLab (make lab installs one):")
+    print(
+        f"Done in {time.monotonic() - started:.0f} s. The pages open in any browser, the notebook in JupyterLab (make lab installs one):"
+    )
     for what, path in {
         "the notebook with its outputs": executed,
         "the notebook as a web page": executed.with_suffix(".html"),
