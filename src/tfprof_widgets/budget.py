@@ -143,7 +143,7 @@ def statement(trimmed: Trimmed, whole: Sequence[Timeline]) -> str:
         if trimmed.fits
         else (f"This report takes more than the {trimmed.max_mb:g} MB asked for, with its tables alone;")
     )
-    return f"{size}, the trace shows {alone:,} of {drawn:,} events one by one{merged}.{left_out}".replace(";,", ";")
+    return f"{size}, its page has {alone:,} of {drawn:,} events one by one{merged}.{left_out}".replace(";,", ";")
 
 
 def in_short(trimmed: Trimmed, n_events: int) -> str:

@@ -466,7 +466,11 @@ class Report:
         trace = next(tab for tab in found.payload.tabs if tab["id"] == "trace")
         trace["items"].insert(0, {"kind": "text", "text": said, "level": "info"})
         if whole.head is not None:
-            fact = {"label": "Shown one by one", "value": in_short(found, n_events), "hint": f"{said} {HOW_TO_SEE_ALL}"}
+            fact = {
+                "label": "One by one in the page",
+                "value": in_short(found, n_events),
+                "hint": f"{said} {HOW_TO_SEE_ALL}",
+            }
             found.payload.head = {**whole.head, "facts": [*whole.head["facts"], fact]}
         found.payload.notes = [*whole.notes, f"{said} {HOW_TO_SEE_ALL}"]
         return found

@@ -123,7 +123,7 @@ def test_a_report_fits_its_budget_and_says_what_is_left_out(report):
         assert size <= budget * 1e6
         n_events = len(report.events)
         fact = report.payload.head["facts"][-1]
-        assert fact["label"] == "Shown one by one"
+        assert fact["label"] == "One by one in the page"
         assert fact["value"].endswith(f" of {n_events:,}")
         note = report.payload.notes[-1]
         assert "max_mb=None" in note
