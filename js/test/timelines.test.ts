@@ -32,7 +32,7 @@ describe("a trace that begins late", () => {
     const viewport = new Viewport(1000, 800);
     expect([viewport.start, viewport.end]).toEqual([798, 1002]);
     viewport.pan(-1000);
-    expect(viewport.start).toBe(798);
+    expect(viewport.start).toBe(-10);
     expect(limits([1000, 300], [900, 250], [800, 0])[0]).toEqual([650 - 3.5, 1000 + 3.5]);
   });
 });

@@ -205,7 +205,7 @@ def test_pod(shown):
     if name == "hosts":
         expect(panel).to_contain_text("worker-10 is the straggler")
         workers = table_of(panel, "^Hosts and devices")
-        workers.get_by_label("Filter Host").fill("worker-10")
+        workers.get_by_label("Filter Host", exact=True).fill("worker-10")
         expect(workers.locator(".tfprof-count")).to_have_text("1 of 64 rows")
 
 

@@ -13,7 +13,7 @@ export class Viewport {
   limits: [number, number] | null = null;
   private animation: { from: [number, number]; to: [number, number]; begun: number; lasts: number } | null = null;
 
-  /** `begin`: where the trace begins, if not at 0. */
+  /** `begin`: from where on all is shown, if not from 0; the window may go back to 0. */
   constructor(readonly span: number, readonly begin = 0) {
     this.all();
   }
@@ -24,9 +24,8 @@ export class Viewport {
 
   private get bounds(): [number, number] {
     if (this.limits !== null) return this.limits;
-    const length = Math.max(this.span - this.begin, LEAST_TICKS);
-    const margin = length * MARGIN;
-    return [this.begin - margin, this.begin + length + margin];
+    const margin = Math.max(this.span, LEAST_TICKS) * MARGIN;
+    return [-margin, Math.max(this.span, LEAST_TICKS) + margin];
   }
 
   private clamped(start: number, end: number): [number, number] {
@@ -49,7 +48,9 @@ export class Viewport {
 
   all(): void {
     const [low, high] = this.bounds;
-    this.set(low, high);
+    if (this.limits !== null) return this.set(low, high);
+    const margin = Math.max(this.span - this.begin, LEAST_TICKS) * MARGIN;
+    this.set(this.begin - margin, Math.max(this.span, LEAST_TICKS) + margin);
   }
 
   pan(ticks: number): void {
