@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pandas as pd
 import pytest
@@ -62,6 +63,15 @@ def test_the_steps_are_drawn_as_bars_side_by_side_and_as_a_distribution():
     legend = next(items_of(tab["items"], "facts"))
     assert legend["rows"][0]["label"] == "Input"  # the category with the largest difference first
     assert "(−" in legend["rows"][0]["value"]
+
+
+def test_the_bars_title_has_the_sentences_numbers():
+    slow, fast = (Report([read(cpu_fit_capture(1, 12, slow_input_us=us).bytes())]) for us in (40_000, 0))
+    comparison = tfprof.compare(slow, fast)
+    before, after = re.search(r"([\d.]+) → ([\d.]+ ms)", comparison.statement).groups()
+    assert float(before) > 10 > float(after.removesuffix(" ms"))  # of different numbers of digits
+    title = next(items_of(comparison.payload.tabs[0]["items"], "figure"))["title"]
+    assert title == f"Typical step: {before} → {after}"
 
 
 def test_the_tables_begin_with_the_most_time_won_or_lost():

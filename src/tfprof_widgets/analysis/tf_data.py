@@ -676,7 +676,7 @@ def suggest(stage: Mapping[str, Any], pipeline: Mapping[str, Any]) -> str:
         return "The host hands batches over too slowly: see which of its stages is the slow one (profile longer if they aren't shown)."
     if _BELOW_A_CACHE.search(stage["stage"]):
         return (
-            "It runs only while the cache() above it is being filled, which is in the first epoch: profile a later epoch of the same "
+            "This stage runs only while the cache() above it is being filled, in the first epoch: profile a later epoch of the same "
             "dataset. If each epoch fills it again, make the cached dataset once, outside of the loop."
         )
     if stage["python_time_ms"] > 0.5 * stage["function_time_ms"]:
