@@ -85,6 +85,15 @@ def test_hosts_of_one_file_name_stay_apart(tmp_path):
     assert_same(report, load(report.save(tmp_path / "run.tfprof")))
 
 
+def test_a_report_of_several_hosts_is_still_called_as_its_run(tmp_path):
+    run = tmp_path / "plugins" / "profile" / "2024_05_06"
+    for number, space in enumerate(pod_captures(2, 1, 2)):
+        space.save(run / f"host{number}.xplane.pb")
+    report = load(run)
+    assert report.title == "2024_05_06"
+    assert load(report.save(tmp_path / "run.tfprof")).title == "2024_05_06"
+
+
 def test_a_file_that_is_none_says_so(tmp_path):
     saved = captured(tmp_path, cpu_fit_capture(1, 3)).save(tmp_path / "run.tfprof")
     content = saved.read_bytes()

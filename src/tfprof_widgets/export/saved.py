@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..session import CaptureInfo
 from ..xspace import XSpaceError, read
-from ..xspace.logdir import host_name, read_bytes
+from ..xspace.logdir import host_name, read_bytes, run_name
 from ..xspace.reader import unpacked
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def write(
         "version": version,
         "capture": None if capture is None else asdict(capture),
         "notes": list(notes),
+        "run": run_name(spaces[0].name) if spaces else "",  # what a report of several hosts is called
         "hosts": [f"{_RUN}/{file}.xplane.pb" for file in files],
         "tracks": [{"host": host, "name": name, "file": f"tracks/{i}.arrow"} for i, (host, name, _) in enumerate(kept)],
     }
@@ -116,6 +117,10 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
                 )
                 raise XSpaceError(msg)
             spaces = [read(archive.read(name), name=f"{text}/{name}", keep=True) for name in manifest["hosts"]]
+            run = manifest.get("run", run_name(_RUN + "/"))
+            for space in spaces:
+                file = space.name.rpartition("/")[2]
+                space.name = f"{text}/{run}/{file}" if run else file
             tracks: list[dict[str, pd.DataFrame]] = [{} for _ in spaces]
             for track in manifest["tracks"]:
                 table = pa.ipc.open_file(archive.read(track["file"])).read_all()
