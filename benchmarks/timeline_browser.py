@@ -229,7 +229,8 @@ def measure(path: Path, width: int = 1400) -> dict[str, Any]:
                 "p50_ms": float(np.percentile(times, 50)),
                 "p95_ms": float(np.percentile(times, 95)),
                 "max_ms": float(times.max()),
-                "within_33_ms_pct": float(100 * (times <= 33.4).mean()),
+                # Two refreshes of the display; times come in tenths of a millisecond.
+                "within_33_ms_pct": float(100 * (times < 33.5).mean()),
                 "drawn_quads": [int(min(frames["boxes"])), int(max(frames["boxes"]))],
             }
         result["search_ms"], result["search"] = page.evaluate(_SEARCH, r"layer_1|mul")
