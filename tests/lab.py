@@ -142,7 +142,8 @@ def run_new_cell(notebook: Notebook, source: str):
     notebook.page.evaluate(f"source => {WIDGET}.content.activeCell.model.sharedModel.setSource(source)", source.strip())
     notebook.command("notebook:run-cell")
     cell = cells.nth(notebook.page.evaluate(f"{WIDGET}.content.activeCellIndex"))
-    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.executionCount > 0")
+    # A report of 64 hosts takes its time on a busy machine.
+    notebook.page.wait_for_function(f"{WIDGET}.content.activeCell.model.executionCount > 0", timeout=120_000)
     cell.scroll_into_view_if_needed()
     return cell
 
