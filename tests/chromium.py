@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
@@ -34,3 +36,22 @@ def browser():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@contextmanager
+def offline_page(browser, path, width: int):
+    """Open a report's file; at the end nothing was asked of any network, no name was more than text, and nothing went wrong."""
+    context = browser.new_context(viewport={"width": width, "height": 1000})
+    asked, errors = [], []
+    context.on("request", lambda request: asked.append(request.url))
+    context.route(re.compile("^(?!file:|data:|blob:)"), lambda route: route.abort())
+    page = context.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.goto(path.as_uri())
+    page.wait_for_selector(".tfprof-app canvas")
+    yield page
+    assert page.evaluate("globalThis.pwned") is None
+    assert errors == []
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    context.close()

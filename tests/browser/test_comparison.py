@@ -12,6 +12,7 @@ pytestmark = pytest.mark.browser
 playwright = pytest.importorskip("playwright.sync_api")
 
 import tfprof_widgets as tfprof  # noqa: E402
+from chromium import offline_page  # noqa: E402
 from generate import cpu_fit_capture, gpu_capture  # noqa: E402
 from tfprof_widgets.report import Report  # noqa: E402
 from tfprof_widgets.xspace import read  # noqa: E402
@@ -48,20 +49,8 @@ def exported(comparison, tmp_path_factory):
 @pytest.fixture
 def page(browser, exported):
     """The exported file, opened; at the end nothing was asked of any network, and no name was more than text."""
-    context = browser.new_context(viewport={"width": 1300, "height": 1000})
-    asked, errors = [], []
-    context.on("request", lambda request: asked.append(request.url))
-    context.route(re.compile("^(?!file:|data:|blob:)"), lambda route: route.abort())
-    page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.goto(exported.as_uri())
-    page.wait_for_selector(".tfprof-app canvas")
-    yield page
-    assert page.evaluate("globalThis.pwned") is None
-    assert errors == []
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    context.close()
+    with offline_page(browser, exported, 1300) as page:
+        yield page
 
 
 def test_the_sentence_is_first_and_every_tab_shows_something(page, comparison):

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.browser
 
 pytest.importorskip("playwright.sync_api")
 
+from chromium import offline_page  # noqa: E402
 from generate import gpu_capture  # noqa: E402
 from generate.input_pipeline import input_pipeline_capture  # noqa: E402
 from tfprof_widgets.analysis.advice import Finding  # noqa: E402
@@ -98,20 +99,8 @@ def page_path(tmp_path_factory):
 @pytest.fixture
 def page(browser, page_path):
     """The page, opened; at the end nothing was asked of any network, and no name was more than text."""
-    context = browser.new_context(viewport={"width": 1100, "height": 1000})
-    asked, errors = [], []
-    context.on("request", lambda request: asked.append(request.url))
-    context.route(re.compile("^(?!file:|data:|blob:)"), lambda route: route.abort())
-    page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.goto(page_path.as_uri())
-    page.wait_for_selector(".tfprof-app canvas")
-    yield page
-    assert page.evaluate("globalThis.pwned") is None
-    assert errors == []
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
-    context.close()
+    with offline_page(browser, page_path, 1100) as page:
+        yield page
 
 
 def show(page, tab: str):
