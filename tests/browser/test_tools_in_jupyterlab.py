@@ -129,6 +129,9 @@ def test_tensorflow_stats(shown):
     sort_by(table, "self_time_us")
     table.get_by_label("Filter Operation type").fill("")
     expect(counted).to_have_text(f"{whole:,} rows")
+    with report.page.expect_download() as download:
+        table.get_by_role("button", name="Download CSV").click()
+    assert len(Path(download.value.path()).read_text(encoding="utf-8").splitlines()) == whole + 1
     choice = panel.get_by_role("radiogroup").first
     other = choice.locator("input:not(:checked)").first
     other.check()
@@ -145,6 +148,12 @@ def test_trace(notebook, shown):
         hosts.select_option("worker-63")
         panel.locator(".tl-over:visible").wait_for()
         hosts.select_option("worker-0")
+    search = panel.locator(".tl-search input:visible")
+    search.fill("nothing is called this")
+    expect(panel.locator(".tl-hits:visible")).to_contain_text("no hits")
+    search.fill("e")
+    expect(panel.locator(".tl-hits:visible")).to_contain_text(re.compile(r"\d hits"))
+    search.fill("")
     zoom_in(notebook, report)
 
 
