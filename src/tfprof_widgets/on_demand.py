@@ -16,9 +16,9 @@ from .analysis.details import first_row, stat_columns
 from .analysis.flows import flows
 from .analysis.unmerging import Unmerger
 from .display.payload import Payload
-from .display.visible import visible
 from .views.stat_words import words_of
 from .views.timeline import add_unmerged
+from .views.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

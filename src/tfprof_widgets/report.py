@@ -48,10 +48,10 @@ if TYPE_CHECKING:
     from .budget import Plan, Trimmed
     from .comparison.result import ComparedPart
     from .display.payload import Payload
-    from .display.static_summary import Block
     from .display.widget import LinkWidget, ReportWidget
     from .on_demand import Answer, OnDemand
     from .session import CaptureInfo
+    from .views.blocks import Block
     from .views.colors import OpColors
     from .views.spec import Item, Tab
 
@@ -680,7 +680,8 @@ class Report:
 
     def _static_html_of(self, payload: Payload) -> str:
         """Return the summary in HTML, with the notes of a payload."""
-        from .display.static_summary import Notes, to_html
+        from .display.static_summary import to_html
+        from .views.blocks import Notes
 
         more = [note for note in payload.notes if note not in self.notes]
         return to_html(self.title, [*self._summary, *([Notes(more)] if more else [])])

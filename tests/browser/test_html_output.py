@@ -21,7 +21,8 @@ from bokeh.plotting import figure  # noqa: E402
 
 from tfprof_widgets.display.html import report_page  # noqa: E402
 from tfprof_widgets.display.payload import Payload  # noqa: E402
-from tfprof_widgets.display.static_summary import Facts, SmallTable, to_html  # noqa: E402
+from tfprof_widgets.display.static_summary import to_html  # noqa: E402
+from tfprof_widgets.views.blocks import Facts, SmallTable  # noqa: E402
 
 HOSTILE = [
     "<img src=x onerror=\"globalThis.pwned=1;new Image().src='https://example.com/x'\">",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tfprof_widgets.display.static_summary import Facts, Notes, SmallTable, to_html, to_text
+from tfprof_widgets.display.static_summary import to_html, to_text
+from tfprof_widgets.views.blocks import Facts, Notes, SmallTable
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 BLOCKS = [

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from ..analysis.timeline import Timeline
     from ..display.payload import Payload
-    from ..display.static_summary import Block
     from ..display.widget import ReportWidget
+    from ..views.blocks import Block
     from ..views.comparison_trace import Place
     from ..views.spec import Tab
 

@@ -12,7 +12,7 @@ from html import escape
 
 from tfprof_widgets.display import assets
 from tfprof_widgets.display.payload import Payload
-from tfprof_widgets.display.visible import visible
+from tfprof_widgets.views.visible import visible
 
 _NOTEBOOK_HINT = (
     "This is the report's summary. For the interactive report, trust the notebook "

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfprof_widgets.display import assets
-from tfprof_widgets.display.visible import visible, visible_column
+from tfprof_widgets.views.visible import visible, visible_column
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,55 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
-from typing import TypeAlias
 
-from tfprof_widgets.display.visible import visible
-
-Value: TypeAlias = str | float | int | bool | None
-
-
-@dataclass(frozen=True)
-class Facts:
-    """Labels and their values, on one line if they are few."""
-
-    rows: Sequence[tuple[str, Value]]
-    title: str = ""
-
-
-@dataclass(frozen=True)
-class SmallTable:
-    """A table short enough to be read whole.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        The headers, units included.
-    rows : sequence of sequence
-        One value a column; floats are shown with `digits` digits after the point.
-    note : str
-        Said below: what was left out, for example.
-    """
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Value]]
-    title: str = ""
-    note: str = ""
-    digits: int = 2
-
-
-@dataclass(frozen=True)
-class Notes:
-    """Sentences, each on its own."""
-
-    texts: Sequence[str]
-    title: str = ""
-
-
-Block: TypeAlias = Facts | SmallTable | Notes
-
+from tfprof_widgets.views.blocks import Block, Facts, SmallTable, Value
+from tfprof_widgets.views.visible import visible
 
 _SHORT = 12
 """A text of so many letters stays on one line."""

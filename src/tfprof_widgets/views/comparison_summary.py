@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis.op_stats import IDLE
 from ..analysis.steps import CATEGORY_LABELS
-from ..display.static_summary import Block, Notes, SmallTable, Value
+from .blocks import Block, Notes, SmallTable, Value
 from .spec import count
 from .summary import shortened
 

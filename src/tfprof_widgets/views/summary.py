@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
-from ..display.static_summary import Block, Facts, Notes, SmallTable
 from .advice import answer, mean_step_ms, note
+from .blocks import Block, Facts, Notes, SmallTable
 from .spec import count
 
 if TYPE_CHECKING:

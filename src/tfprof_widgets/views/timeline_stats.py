@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ..display.visible import visible
 from .packing import byte_columns
 from .stat_words import words_of
+from .visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
