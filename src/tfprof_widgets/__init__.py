@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from .comparison.kept_runs import history
     from .comparison.result import Comparison, compare
-    from .diagnosis import Check, Diagnosis, doctor
+    from .diagnosis.check import Check
+    from .diagnosis.result import Diagnosis, doctor
     from .panel import CapturePanel, capture_panel
     from .recovery import Recovered, recover
     from .report import Report, load, runs
@@ -63,9 +64,9 @@ _MODULE_OF = {
     "Profile": "session",
     "TensorFlowMissingError": "session",
     "compare": "comparison.result",
-    "Check": "diagnosis",
-    "Diagnosis": "diagnosis",
-    "doctor": "diagnosis",
+    "Check": "diagnosis.check",
+    "Diagnosis": "diagnosis.result",
+    "doctor": "diagnosis.result",
     "history": "comparison.kept_runs",
     "profile": "session",
     "Recovered": "recovery",

@@ -34,7 +34,7 @@ from .analysis.selection import selected_own, selected_rows
 from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
 from .budget import DEFAULT_MAX_MB
-from .diagnosis import report_notes
+from .diagnosis.report_checks import report_notes
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run, run_name
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from .known_messages import explained
+from .diagnosis.known_messages import explained
 
 # Said when a capture ends; tells that CUPTI was there and recorded nothing.
 _COUNTS = "GpuTracer has collected"
@@ -39,7 +39,7 @@ def is_worth_listening(tf: Any) -> bool:
 
 
 def telling(lines: Iterable[str]) -> list[str]:
-    """Return the lines that tell something about the device tracer (see `known_messages`), the first 200 at most."""
+    """Return the lines that tell something about the device tracer (see `diagnosis.known_messages`), the first 200 at most."""
     told = (line.strip() for line in lines if _COUNTS in line or explained(line))
     return [line for line, _ in zip(told, range(_MOST_LINES), strict=False)]
 

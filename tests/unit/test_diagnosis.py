@@ -7,7 +7,9 @@ import pytest
 import tfprof_widgets as tfprof
 from generate import Space, cpu_fit_capture, gpu_capture
 from generate.log_lines import RECORDED, SUBSCRIBE
-from tfprof_widgets.diagnosis import Check, Diagnosis, report_checks
+from tfprof_widgets.diagnosis.check import Check
+from tfprof_widgets.diagnosis.report_checks import report_checks
+from tfprof_widgets.diagnosis.result import Diagnosis
 from tfprof_widgets.session import CaptureInfo, Options
 from tfprof_widgets.xspace import read
 

@@ -12,10 +12,11 @@ import pytest
 import tfprof_widgets as tfprof
 from generate import cpu_fit_capture
 from generate.log_lines import RECORDED
-from tfprof_widgets import installation, machine
-from tfprof_widgets.installation import Installation, installation_checks
-from tfprof_widgets.machine import look
-from tfprof_widgets.machine_checks import machine_checks
+from tfprof_widgets.diagnosis import installation, machine
+from tfprof_widgets.diagnosis.installation import Installation
+from tfprof_widgets.diagnosis.installation_checks import installation_checks
+from tfprof_widgets.diagnosis.machine import look
+from tfprof_widgets.diagnosis.machine_checks import machine_checks
 from tfprof_widgets.session import CaptureInfo, Options
 from tfprof_widgets.xspace import read
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from generate.log_lines import HARMLESS, RECORDED, SUBSCRIBE
-from tfprof_widgets.known_messages import KNOWN, explained
+from tfprof_widgets.diagnosis.known_messages import KNOWN, explained
 from tfprof_widgets.tensorflow_log import is_worth_listening, listening
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="descriptors are led through a pipe on POSIX only")

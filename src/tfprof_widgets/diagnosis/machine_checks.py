@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from . import known_messages as known
-from .diagnosis import ERROR, INFO, OK, WARNING, Check
+from .check import ERROR, INFO, OK, WARNING, Check
 
 if TYPE_CHECKING:
     from .installation import Installation

@@ -1,4 +1,4 @@
-"""Facts about the machine that decide whether its GPUs can be profiled. Nothing is judged here; see `diagnosis`.
+"""Facts about the machine that decide whether its GPUs can be profiled. Nothing is judged here; see `machine_checks`.
 
 They are read from the places where Linux, the drivers and the loader keep them, under a root directory and with the
 environment variables that are given, so that other machines can be looked at in a test.
