@@ -19,8 +19,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 }
 
 /** A name that gives way in its middle where there is no room for it, and then at its start; told in full on hovering. */
-export function shortenedName(text: string): HTMLElement {
-  const [start, end] = splitMiddle(text);
+export function shortenedName(text: string, from?: number): HTMLElement {
+  const [start, end] = splitMiddle(text, from);
   // What is cut off at its start is written from right to left, but for the name itself.
   const tail = end ? h("span", { class: "tfprof-name-end" }, h("bdi", { dir: "ltr" }, end)) : null;
   return h("span", { class: "tfprof-name", title: text.length > 12 ? text : null }, h("span", {}, start), tail);

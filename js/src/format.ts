@@ -51,14 +51,31 @@ export function formatCell(value: unknown, column: Column): string {
 }
 
 /** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
-export function splitMiddle(text: string): [string, string] {
+export function splitMiddle(text: string, from = Infinity): [string, string] {
   // C++ functions are told apart by how they begin: they end in the types of their arguments.
   if (text.length <= 12 || /[(<].*[)>]$/s.test(text)) return [text, ""];
-  const at = text.length - Math.min(36, Math.ceil(0.6 * text.length));
+  const at = Math.min(from, text.length - Math.min(36, Math.ceil(0.6 * text.length)));
   // Not between the halves of a surrogate pair.
   const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
   const cut = low ? at - 1 : at;
   return [text.slice(0, cut), text.slice(cut)];
+}
+
+/** So large a part of the names, and so many of them, share a beginning that says little. */
+const SHARED_BY = 0.2;
+const SHARED_BY_LEAST = 4;
+
+/**
+ * Where names part: how long the beginning (`model/encoder/`) is that a name shares with many of the others. What comes after it
+ * (`layer_11/attention/MatMul`) is what tells it from them.
+ */
+export function partings(names: Iterable<string>): (name: string) => number {
+  const distinct = new Set(names);
+  const shared = new Map<string, number>();
+  const ends = (name: string) => [...name.matchAll(/\//g)].map((match) => match.index + 1);
+  for (const name of distinct) for (const end of ends(name)) shared.set(name.slice(0, end), (shared.get(name.slice(0, end)) ?? 0) + 1);
+  const least = Math.max(SHARED_BY_LEAST, SHARED_BY * distinct.size);
+  return (name) => ends(name).filter((end) => (shared.get(name.slice(0, end)) ?? 0) >= least).at(-1) ?? Infinity;
 }
 
 type Row = Record<string, unknown>;

@@ -108,6 +108,8 @@ export interface Column {
   hint?: string;
   /** Its texts are names that the trace can show. */
   trace?: boolean;
+  /** A field whose short texts are shown in place of its own. */
+  label?: string;
 }
 
 export interface Sort {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatCell, formatPlain, parseFilter, splitMiddle, toCsv } from "../src/format";
+import { formatCell, formatPlain, parseFilter, partings, splitMiddle, toCsv } from "../src/format";
 import { compare } from "../src/items/table";
 import type { Column } from "../src/types";
 
@@ -43,6 +43,22 @@ describe("long names", () => {
     const [start, end] = splitMiddle(`${"a".repeat(60)}😀${"b".repeat(35)}`);
     expect(end.startsWith("😀")).toBe(true);
     expect(() => encodeURIComponent(start)).not.toThrow(); // it does on half a character
+  });
+});
+
+describe("names that begin alike", () => {
+  const layer = (n: number) => `model/encoder/layer_${n}/attention/output/dropout_3/dropout/Cast`;
+  const names = [...Array(12).keys()].map(layer);
+  test("are cut where they part", () => {
+    const parts = partings([...names, "loss/Mean"]);
+    const [start, end] = splitMiddle(layer(7), parts(layer(7)));
+    expect([start, end]).toEqual(["model/encoder/", "layer_7/attention/output/dropout_3/dropout/Cast"]);
+    expect(parts("loss/Mean")).toBe(Infinity);
+  });
+  test("few of them, and those whose end is longer, are cut as any", () => {
+    expect(partings(names.slice(0, 3))(layer(1))).toBe(Infinity);
+    const short = [...Array(9).keys()].map((n) => `while/model/encoder/block/dense_${n}/MatMul`);
+    expect(splitMiddle(short[1]!, partings(short)(short[1]!))).toEqual(splitMiddle(short[1]!));
   });
 });
 

@@ -166,6 +166,23 @@ def test_windows_beheaded_names_get_their_first_letter_back(stored, shown):
     assert memory(trace_of(space))["allocator"].tolist() == [shown]
 
 
+@pytest.mark.parametrize(
+    ("stored", "shown"),
+    [
+        ("\x0064]", "[64]"),
+        ("\0]", "[]"),
+        ("\x0032", "[32,…]"),
+        ("[32,64]", "[32,64]"),
+        ("<unknown>", "<unknown>"),
+        ("", ""),
+    ],
+)
+def test_windows_beheaded_shapes_get_their_bracket_back(stored, shown):
+    space = Space()
+    write(host_line(space), 1, "+", 10, 10, 1, shape=stored)
+    assert memory(trace_of(space))["shape"].tolist() == [shown]
+
+
 def test_no_text_reads_as_no_text_and_unknown_types_as_numbers():
     space = Space()
     line = host_line(space)

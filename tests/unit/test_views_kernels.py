@@ -14,7 +14,8 @@ from generate import gpu_capture, pod_captures
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.kernels import kernels
 from tfprof_widgets.views.colors import OpColors
-from tfprof_widgets.views.kernels import kernel_label, kernels_tab
+from tfprof_widgets.views.kernel_labels import kernel_label, kernel_labels
+from tfprof_widgets.views.kernels import kernels_tab
 from tfprof_widgets.xspace import read
 from view_frames import HOSTILE, Recorder, every, ops_frame, without_data
 
@@ -49,6 +50,55 @@ def table() -> pd.DataFrame:
 )
 def test_kernels_of_cpp_are_named_by_what_they_compute(name, short):
     assert kernel_label(name) == short
+
+
+_EIGEN = (
+    "void Eigen::internal::EigenMetaKernel<Eigen::TensorEvaluator<Eigen::TensorAssignOp<"
+    "Eigen::TensorMap<Eigen::Tensor<{to}, 1, 1, long>, 16>, Eigen::{op}, "
+    "Eigen::TensorMap<Eigen::Tensor<{of} const, {rank}, 1, long>, 16> const> const> const, Eigen::GpuDevice>, {index}>({index})"
+)
+
+
+def eigen(op: str, of: str, to: str, rank: int = 1, index: str = "long") -> str:
+    return _EIGEN.format(op=op, of=of, to=to, rank=rank, index=index)
+
+
+def test_kernels_of_one_label_are_told_apart_by_what_differs():
+    product = "TensorCwiseUnaryOp<Eigen::internal::{}<Eigen::half, Eigen::internal::scalar_product_op<Eigen::half>>"
+    names = {
+        eigen("TensorConversionOp<Eigen::half", "float", "Eigen::half"): "Eigen TensorConversionOp float → half",
+        eigen("TensorConversionOp<Eigen::half", "bool", "Eigen::half"): "Eigen TensorConversionOp bool → half",
+        eigen("TensorConversionOp<float", "Eigen::half", "float", 2): "Eigen TensorConversionOp half 2D → float",
+        eigen(
+            product.format("scalar_left"), "Eigen::half", "Eigen::half"
+        ): "Eigen scalar_product_op half (scalar_left)",
+        eigen(
+            product.format("scalar_right"), "Eigen::half", "Eigen::half"
+        ): "Eigen scalar_product_op half (scalar_right)",
+        eigen("scalar_sum_op<float", "float", "float"): "Eigen scalar_sum_op float",
+        eigen("scalar_sum_op<float", "float", "float", index="int"): "Eigen scalar_sum_op float (2)",
+        eigen("scalar_exp_op<float", "float", "float"): "Eigen scalar_exp_op",
+        "void fft2d_r2c_32x32<float, false, 0u, cub::Sum<float> >(float2*, int)": "fft2d_r2c_32x32<float, false, 0u, Sum<float> >",
+        "void fft2d_r2c_32x32<float, false, 1u, cub::Sum<float> >(float2*, int)": "fft2d_r2c_32x32<float, false, 1u, Sum<float> >",
+        "void a::(anonymous namespace)::Softmax<float, 4>(float*, bool)": "Softmax<…>",
+        "volta_sgemm_128x64_nn": "volta_sgemm_128x64_nn",
+    }
+    assert kernel_labels(names) == names
+
+
+@pytest.mark.parametrize(
+    "name", ["", "<", "void a<", "a<b>(", "void Eigen::internal::EigenMetaKernel<", "x<>" * 3, HOSTILE]
+)
+def test_names_that_are_no_functions_have_labels_too(name):
+    assert list(kernel_labels([name, f"{name} "])) == [name, f"{name} "]
+
+
+def test_where_many_ops_share_the_time_the_pie_is_by_type(table):
+    many = pd.concat([table.assign(op_name=[f"{op}_{n}" for op in table["op_name"]]) for n in range(40)])
+    for frame, title in ((table, "GPU time by op"), (many, "GPU time by op type")):
+        tab, _ = tab_of(frame)
+        figures = list(every(tab["items"], "figure"))
+        assert figures[1]["title"] == title
 
 
 def test_without_kernels_it_says_why(table):

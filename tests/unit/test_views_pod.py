@@ -61,6 +61,15 @@ def test_equal_hosts_have_no_straggler():
     assert tab["items"][0]["text"].startswith("No straggler: in none of 6 steps")
 
 
+def test_where_all_take_the_same_time_none_is_the_slowest():
+    twins = [frame.assign(**tables(1, 1, 6)[0][["duration_ms", *CATEGORY_COLUMNS]]) for frame in tables(3, 1, 6)]
+    tab, recorder, _ = tab_of(twins)
+    captions = recorder.frames["pod_steps"]["caption"]
+    assert captions.str.fullmatch(r"No straggler: the slowest of 3 takes [\d.]+ ms, as the median does\.").all()
+    assert recorder.frames["pod_workers"]["slowest_in"].tolist() == [0, 0, 0]
+    assert next(every(tab["items"], "stepper"))["marks"] == []
+
+
 def test_the_rows_of_the_chart_are_all_the_times_of_every_step():
     tab, recorder, found = tab_of(tables(12, 2, 7, slow=3))
     (stepper,) = every(tab["items"], "stepper")

@@ -167,7 +167,7 @@ export async function mountHeld(host: HTMLElement, item: HeldItem, ctx: Context)
   const time = h("input", { type: "number", id, class: "tfprof-time", step: "any", min: 0 });
   const button = (label: string, name: string | null) => h("button", { type: "button", class: "tfprof-button", "aria-label": name }, label);
   const [before, after, peak] = [button("‹", "Previous change"), button("›", "Next change"), button("Peak", null)];
-  const said = h("span", { class: "tfprof-count", role: "status" });
+  const said = h("span", { class: "tfprof-count", role: "status", title: "Changes: the allocations and deallocations" });
   const tools = h(
     "div",
     { class: "tfprof-stepper", "data-lm-suppress-shortcuts": "true" },

@@ -45,6 +45,7 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
   const slider = h("input", { type: "range", id, min: 0, max: last, step: 1, value: item.value });
   const [before, after] = [h("button", { type: "button", class: "tfprof-button", "aria-label": "Previous step" }, "‹"), h("button", { type: "button", class: "tfprof-button", "aria-label": "Next step" }, "›")];
   const output = h("output", { for: id });
+  const choice = last > 0 ? [before, slider, after] : []; // of one step there is nothing to choose
   const marks = item.marks.map(({ label: text, value }) => {
     const button = h("button", { type: "button", class: "tfprof-button" }, text);
     button.addEventListener("click", () => show(value));
@@ -57,7 +58,7 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
       "figure",
       { class: "tfprof-figure", "aria-label": item.alt },
       item.title ? h("h4", { class: "tfprof-heading" }, item.title) : null,
-      h("div", { class: "tfprof-stepper", "data-lm-suppress-shortcuts": "true" }, h("label", { for: id }, item.label), before, slider, after, output, ...marks),
+      h("div", { class: "tfprof-stepper", "data-lm-suppress-shortcuts": "true" }, h("label", { for: id }, item.label), ...choice, output, ...marks),
       words,
       canvas,
       item.note ? h("figcaption", {}, item.note) : null,

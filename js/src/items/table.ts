@@ -12,7 +12,7 @@ import {
 } from "tabulator-tables";
 import { Precision, Type } from "@uwdata/flechette";
 import { h, shortenedName, uniqueId } from "../dom";
-import { formatCell, parseFilter, toCsv } from "../format";
+import { formatCell, parseFilter, partings, toCsv } from "../format";
 import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
 import { FoundRow } from "./found_row";
 import type { Column, Context, Mounted, Sort, Table, TableItem, Where } from "../types";
@@ -58,9 +58,17 @@ export function compare(a: unknown, b: unknown, dir: "asc" | "desc"): number {
   return a! < b! ? -1 : a! > b! ? 1 : 0;
 }
 
+/** A text's cell; with a label, that is what is seen. */
+function nameContent(text: string, label: unknown, parts: (name: string) => number): HTMLElement {
+  if (typeof label !== "string" || label === text) return shortenedName(text, parts(text));
+  const content = shortenedName(label);
+  content.title = text;
+  content.dataset["whole"] = text;
+  return content;
+}
+
 function cellContent(value: unknown, column: Column, largest: number): HTMLElement {
   const text = formatCell(value, column);
-  if (column.kind === "text") return shortenedName(text);
   const content = h("span", { class: "tfprof-number" }, text);
   if (column.kind === "percent" && largest > 0 && Number(value) > 0) {
     const bar = h("span", { class: "tfprof-bar", "aria-hidden": "true" });
@@ -75,6 +83,7 @@ function copyWhole(event: ClipboardEvent): void {
   const selection = document.getSelection();
   if (selection === null || selection.rangeCount === 0 || !event.clipboardData) return;
   const fragment = selection.getRangeAt(0).cloneContents();
+  for (const name of fragment.querySelectorAll<HTMLElement>("[data-whole]")) name.textContent = name.dataset["whole"]!;
   const rows = [...fragment.querySelectorAll(".tabulator-row")];
   const line = (cells: Iterable<Element>) => [...cells].map((cell) => cell.textContent ?? "").join("\t");
   let text: string;
@@ -104,11 +113,11 @@ export interface MountedTable extends Mounted {
 export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context, given: Row[], room = given.length): Promise<MountedTable> {
   let rows = given;
   const known = new Set(Object.keys(rows[0] ?? {}));
-  const missing = item.columns.filter((column) => rows.length > 0 && !known.has(column.field));
-  if (missing.length > 0) throw new Error(`its data has no column ${missing.map((column) => column.field).join(", ")}`);
+  const missing = rows.length > 0 ? item.columns.flatMap(({ field, label }) => [field, label ?? field]).filter((field) => !known.has(field)) : [];
+  if (missing.length > 0) throw new Error(`its data has no column ${missing.join(", ")}`);
 
   const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
-  const texts = item.columns.filter((column) => column.kind === "text").map((column) => column.field);
+  const texts = item.columns.filter((column) => column.kind === "text");
   // What is in view at once needs no search.
   const searchable = texts.length > 0 && (item.filter === true || room * ROW_HEIGHT > MAX_BODY_HEIGHT);
   const count = h("span", { class: "tfprof-count", role: "status" });
@@ -122,11 +131,13 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
   // One predicate for the search box and the header filters, so that they combine.
   const kept = `table:${item.table}:${JSON.stringify(item.where ?? null)}:`;
   const filterInputs = new Map<HTMLInputElement, string>();
-  const filters = new Map<string, (value: unknown) => boolean>();
+  const filters = new Map<Column, (value: unknown) => boolean>();
   let searchFor: ((value: unknown) => boolean) | null = null;
+  // What is seen is found, and so is what it stands for.
+  const finds = (row: Row, { field, label }: Column, test: (value: unknown) => boolean) => test(row[field]) || (label !== undefined && test(row[label]));
   const matches = (row: Row): boolean => {
-    for (const [field, test] of filters) if (!test(row[field])) return false;
-    return searchFor === null || texts.some((field) => searchFor!(row[field]));
+    for (const [column, test] of filters) if (!finds(row, column, test)) return false;
+    return searchFor === null || texts.some((column) => finds(row, column, searchFor!));
   };
   const filtered = () => filters.size > 0 || searchFor !== null;
 
@@ -148,6 +159,13 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
     return most;
   };
 
+  let partingsOf = new Map<string, (name: string) => number>();
+  const parts = ({ field, trace }: Column): ((name: string) => number) => {
+    let known = partingsOf.get(field);
+    if (known === undefined) partingsOf.set(field, (known = trace ? partings(rows.map((row) => String(row[field] ?? ""))) : () => Infinity));
+    return known;
+  };
+
   const definition = (column: Column): ColumnDefinition => {
     const numeric = isNumeric(column);
     return {
@@ -158,9 +176,14 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
       hozAlign: numeric ? "right" : "left",
       headerHozAlign: numeric ? "right" : "left",
       headerSortStartingDir: numeric ? "desc" : "asc",
-      sorter: (a, b, _a, _b, _column, dir) => compare(a, b, dir),
+      sorter: (a, b, rowA, rowB, _column, dir) =>
+        column.label === undefined ? compare(a, b, dir) : compare((rowA.getData() as Row)[column.label], (rowB.getData() as Row)[column.label], dir),
       formatter: (cell: CellComponent) => {
-        const content = cellContent(cell.getValue(), column, largest(column));
+        const row = cell.getData() as Row;
+        const content =
+          column.kind === "text"
+            ? nameContent(formatCell(cell.getValue(), column), column.label && row[column.label], parts(column))
+            : cellContent(cell.getValue(), column, largest(column));
         return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue())) : content;
       },
       minWidth: column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180),
@@ -190,8 +213,8 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
     input.addEventListener("input", () => {
       ctx.state.set(`${kept}filter:${column.field}`, input.value);
       const test = parseFilter(input.value, column);
-      if (test === null) filters.delete(column.field);
-      else filters.set(column.field, test);
+      if (test === null) filters.delete(column);
+      else filters.set(column, test);
       refresh();
     });
     return h("div", { class: "tfprof-colhead" }, label, input);
@@ -300,6 +323,7 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
     replace: async (next, title) => {
       rows = next;
       longestBars = new Map();
+      partingsOf = new Map();
       if (heading !== null) heading.textContent = title;
       await found.replace(() => table.replaceData(rows));
       showCount();

@@ -30,6 +30,7 @@ _DATA_TYPES = (
 _REFERENCE = 100
 # Some Windows builds overwrite the first letter of short texts (with a NUL, which the reader drops).
 _BEHEADED = re.compile(r"PU_\d+_bfc|pu_host_bfc")
+_BEHEADED_SHAPE = re.compile(r"\d*\]|\d+")
 
 _AT_PEAK = ("time_ms", "in_use_bytes", "stack_bytes", "heap_bytes", "free_bytes", "fragmentation")
 _PEAK_TEXTS = ("op_name", "region_type", "data_type", "shape")
@@ -85,7 +86,7 @@ def memory(trace: Trace, step: NDArray[np.int64] | None = None) -> pd.DataFrame:
         "op_name": rows.categorical("tf_op", _known),
         "region_type": rows.categorical("region_type", _known),
         "data_type": _data_types(rows.ints("data_type")),
-        "shape": rows.categorical("shape", _known),
+        "shape": rows.categorical("shape", _shape),
     }
     _inherit(texts, is_allocation, next_of_block(allocator.codes, address))
     return pd.DataFrame(
@@ -267,6 +268,13 @@ def _categorical(code: NDArray[np.int64], label: Callable[[int], str]) -> pd.Cat
 
 def _known(text: str) -> str:
     return "" if text == "(null)" else text  # what C++ printed for no text at all
+
+
+def _shape(text: str) -> str:
+    # Such builds also end a text at its first comma: of several dimensions only the first is left.
+    if _BEHEADED_SHAPE.fullmatch(text):
+        return f"[{text}" if text.endswith("]") else f"[{text},…]"
+    return _known(text)
 
 
 def _allocator_name(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..analysis.op_stats import IDLE
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
 from . import spec
 from .colors import CATEGORY_COLORS, HATCHED_CATEGORIES, text_color_on
+from .kernel_labels import kernel_labels
 from .spec import count, fact, ms, percent
 
 if TYPE_CHECKING:
@@ -362,15 +364,27 @@ def ops_tab(payload: spec.Tables, ops: pd.DataFrame, steps: tuple[int, int]) -> 
 
 def kernels_tab(payload: spec.Tables, kernels: pd.DataFrame, steps: tuple[int, int]) -> spec.Tab:
     """Return the tab of GPU kernels; the payload gets ``compared_kernels``. ``steps`` as for `ops_tab`."""
-    payload.add_table("compared_kernels", _shown(kernels, "us"))
+    shown = _shown(kernels, "us")
+    names = [kernels[field].astype(str) for field in ("kernel_name", "kernel_name_before")]
+    labels = kernel_labels(dict.fromkeys(itertools.chain(*names)))
+    for name in names:
+        shown[str(name.name).replace("name", "label")] = name.map(labels).astype("category")
+    payload.add_table("compared_kernels", shown)
     columns = [
-        spec.column("kernel_name", "Kernel", "text", min_width=220, trace=True),
+        spec.column("kernel_name", "Kernel", "text", min_width=220, trace=True, label="kernel_label"),
         spec.column("op_name", "Operation", "text", min_width=180, trace=True),
         *_times("us", "µs", steps, "Time"),
         spec.column("occurrences_before", "Times before", "number", digits=0, width=88),
         spec.column("occurrences_after", "Times after", "number", digits=0, width=88),
         spec.column("matched", "Matched by", "text", width=120, hint="Kernels match by name and op, else by op"),
-        spec.column("kernel_name_before", "Kernel before", "text", min_width=180, hint="Where it is another"),
+        spec.column(
+            "kernel_name_before",
+            "Kernel before",
+            "text",
+            min_width=180,
+            hint="Where it is another",
+            label="kernel_label_before",
+        ),
     ]
     table = spec.table("Kernels", "compared_kernels", columns, csv="kernels.csv", filter=True)
     return spec.tab("kernels", "GPU kernels", [spec.text(_account(kernels, "kernel", steps, "us", "time")), table])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,19 +9,16 @@ import numpy as np
 from . import spec
 from .advice import UNSEEN_CHANGE
 from .colors import OpColors
-from .pie import pie
+from .kernel_labels import kernel_labels
+from .pie import SLICES, pie
 from .spec import fact, ms, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import pandas as pd
 
-_CPP_FUNCTION = re.compile(r"(?:void )?(?:\w+::)*(\w+)<.*>")
-# All kernels of Cutlass are one function too, of what its first type names.
-_CUTLASS_KERNEL = re.compile(r"\bKernel\d?<(?:\w+::)*(\w+)")
-_EIGEN_OPERATION = re.compile(
-    r"(?!TensorAssignOp|TensorCwise)(?:Tensor\w+Op|\w+_op|(?:greater|less|equal|not_equal)\w*)\b"
-)
-_NO_OP = "(no op)"
+_NO_OP, _NO_TYPE = "(no op)", "(type unknown)"
 _NO_GPU = (
     "No GPU is in this capture, so there are no kernels. If one did take part, the profiler could not see it: CUPTI, of the CUDA "
     "toolkit, was not found or not permitted."
@@ -56,6 +52,9 @@ def kernels_tab(
     kernels = kernels.sort_values("total_time_us", ascending=False, kind="stable").reset_index(drop=True)
     kernels["op_name"] = kernels["op_name"].astype(object).where(kernels["op_name"].astype(bool), _NO_OP)
     by_name, by_op = _grouped(kernels, "kernel_name", "op_name"), _grouped(kernels, "op_name", "kernel_name")
+    labels = kernel_labels(by_name["kernel_name"].astype(str))
+    for table in (kernels, by_name):
+        table["kernel_label"] = table["kernel_name"].astype(str).map(labels).astype("category")
     total_us = float(kernels["total_time_us"].sum())
     for name, table in (("kernels", kernels), ("kernels_by_name", by_name), ("kernels_by_op", by_op)):
         table.insert(0, "rank", np.arange(1, len(table) + 1))
@@ -68,8 +67,8 @@ def kernels_tab(
     type_of = dict(zip(ops["name"].astype(str), ops["type"].astype(str), strict=True))
     pies = spec.row(
         [
-            _pie(by_name, "kernel_name", "kernel", [kernel_color(str(name)) for name in by_name["kernel_name"]]),
-            _pie(by_op, "op_name", "op", [colors(type_of.get(str(name), "")) for name in by_op["op_name"]]),
+            _pie(by_name, "kernel_name", "kernel", kernel_color, labels),
+            _op_pie(by_op, type_of, colors),
         ]
     )
     by_kernel = _grouped_table(
@@ -122,37 +121,26 @@ def _summary(kernels: pd.DataFrame) -> spec.Item:
     return spec.facts("", rows)
 
 
-def _pie(table: pd.DataFrame, by: str, noun: str, fills: list[str]) -> spec.Item:
+def _pie(
+    table: pd.DataFrame, by: str, noun: str, color: Callable[[str], str], labels: Mapping[str, str] | None = None
+) -> spec.Item:
     names = [str(name) for name in table[by]]
     times_ms = table["total_time_us"].to_numpy(float) / 1e3
+    short = labels or {}
+    fills = [color(name) for name in names]
     return pie(
-        f"GPU time by {noun}",
-        names,
-        times_ms,
-        fills,
-        noun,
-        "GPU time",
-        shorter=kernel_label if noun == "kernel" else str,
+        f"GPU time by {noun}", names, times_ms, fills, noun, "GPU time", shorter=lambda name: short.get(name, name)
     )
 
 
-def kernel_label(name: str) -> str:
-    """Return what a C++ kernel is, without its return type, namespaces, and types of arguments.
-
-    Eigen's kernels are all one function: what each computes is told by the first operation in its type.
-
-    >>> kernel_label("void cudnn::fft2d_c2r<float, 2u>(float*, int)")
-    'fft2d_c2r<…>'
-    """
-    function = _CPP_FUNCTION.match(name)
-    if function is None:
-        return name
-    short = function[1]
-    if short == "EigenMetaKernel":
-        computes = _EIGEN_OPERATION.search(name)
-        return f"Eigen {computes[0]}" if computes else short
-    cutlass = _CUTLASS_KERNEL.search(name)
-    return cutlass[1] if cutlass else f"{short}<…>"
+def _op_pie(by_op: pd.DataFrame, type_of: Mapping[str, str], colors: OpColors) -> spec.Item:
+    """By op; by the ops' type where so many ops share the time that most of the pie would be the others."""
+    time_us = by_op["total_time_us"]
+    if time_us.iloc[:SLICES].sum() >= time_us.sum() / 2:
+        return _pie(by_op, "op_name", "op", lambda name: colors(type_of.get(name, "")))
+    types = by_op["op_name"].astype(str).map(lambda name: type_of.get(name, "") or _NO_TYPE)
+    by_type = time_us.groupby(types.rename("type")).sum().sort_values(ascending=False, kind="stable").reset_index()
+    return _pie(by_type, "type", "op type", colors)
 
 
 def _table(kernels: pd.DataFrame) -> spec.Item:
@@ -160,8 +148,8 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
     if "host" in kernels:
         columns.append(spec.column("host", "Host", "text", width=110))
     columns += [
-        spec.column("kernel_name", "Kernel name", "text", min_width=220, trace=True),
-        spec.column("op_name", "Op name", "text", min_width=180, hint="The op that launched it", trace=True),
+        spec.column("kernel_name", "Kernel name", "text", min_width=220, trace=True, label="kernel_label"),
+        spec.column("op_name", "Op name", "text", min_width=240, hint="The op that launched it", trace=True),
         *_flags(),
         *_times(),
         spec.column(
@@ -182,7 +170,7 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
 def _grouped_table(by: str, title: str, others: str, name: str, *, grouped: bool) -> spec.Item:
     columns = [
         spec.column("rank", "Rank", "number", digits=0, width=60),
-        spec.column(by, title, "text", min_width=260, trace=True),
+        spec.column(by, title, "text", min_width=260, trace=True, label="kernel_label" if by == "kernel_name" else ""),
         *([spec.column("kinds", others, "number", digits=0, width=80)] if grouped else []),
         *_flags(),
         *_times(),

@@ -18,6 +18,7 @@ from bokeh.models import (
     Span,
     Step,
     Text,
+    Title,
     VAreaStep,
     VStrip,
 )
@@ -128,7 +129,7 @@ def _allocators(number: int, cases: Mapping[str, tuple[str, list[spec.Item]]]) -
             spec.text(f"Memory: {label.rpartition(' (')[0]}, the only allocator of which the profiler saw events."),
             *items,
         ]
-    return [spec.switch(f"memory_allocator_{number}", "Memory (peak)", cases)]
+    return [spec.switch(f"memory_allocator_{number}", "Memory ID (peak)", cases)]
 
 
 # ---- summary ------------------------------------------------------------------------------------------------
@@ -312,8 +313,9 @@ def _chart(unit: str, *, stack: bool, fragmentation: bool, free: bool) -> Templa
     p.add_layout(_cursor())
     if not fragmentation:
         return Template(p)
-    # Below the memory, over the same times.
-    q = spec.plot(112, (0, 1), (0, 104), x_label=x_label, y_label="Fragm. (%)")
+    # Below the memory, over the same times. Too low for a label along its axis.
+    q = spec.plot(126, (0, 1), (0, 104), x_label=x_label)
+    q.title = Title(text="Fragmentation (%)", text_font_size="12px", text_font_style="normal", standoff=4)
     q.x_range = p.x_range
     q.xgrid.visible = False
     q.yaxis.ticker = FixedTicker(ticks=[0, 50, 100])

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from .template import Column
 
-_SLICES = 10
+#: Parts that are shown; of more, these and the rest together.
+SLICES = 10
 _OUTER_PX, _INNER_PX = 92, 52
 
 
@@ -52,11 +53,11 @@ def pie(
     """
     names = [name or "(no name)" for name in names]
     total_ms = float(times_ms.sum())
-    if len(names) > _SLICES + 1:
-        folded = len(names) - _SLICES
-        names = [*names[:_SLICES], f"Other ({count(folded, noun)})"]
-        times_ms = np.append(times_ms[:_SLICES], times_ms[_SLICES:].sum())
-        fills = [*fills[:_SLICES], NEUTRAL_COLOR]
+    if len(names) > SLICES + 1:
+        folded = len(names) - SLICES
+        names = [*names[:SLICES], f"Other ({count(folded, noun)})"]
+        times_ms = np.append(times_ms[:SLICES], times_ms[SLICES:].sum())
+        fills = [*fills[:SLICES], NEUTRAL_COLOR]
     shares = 100 * times_ms / (total_ms or 1.0)
     times, parts = [ms(t) for t in times_ms], [percent(s) for s in shares]
     # Clockwise from the top, as one reads a clock.

@@ -32,6 +32,8 @@ _MOST_TICKS = 60_000
 _HOST_GAP, _FEWEST_WIDTHS, _MOST_LABELS = 0.6, 8, 8
 # A step that is so many times as long as the usual ones has a height of its own.
 _OUTLYING = 2.0
+# So little above the median is none: it would be shown as 0.0 %.
+_NO_GAP_PCT = 0.05
 # Host names of these letters only are no mathematics to BokehJS, and so short ones fit below a bar.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,14}")
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)")
@@ -142,6 +144,11 @@ def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
     ]
 
 
+def _with_a_gap(stragglers: pd.DataFrame) -> pd.DataFrame:
+    """The steps that some took longer for than others: where all took the same time, none is the slowest."""
+    return stragglers[stragglers["excess_ms"] * 100 > _NO_GAP_PCT * stragglers["median_ms"]]
+
+
 def _worker(host: str, device: str) -> str:
     """Name of a host and device for people: the host alone where there is no device."""
     return host if device == HOST_DEVICE else f"{host} {device}"
@@ -169,7 +176,8 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
 
     excess = pod.stragglers.set_index("step")["excess_ms"].reindex(rows["step"].unique()).to_numpy(float)
     worst = int(np.nanargmax(excess)) if np.isfinite(excess).any() else 0
-    marks = [{"label": f"Largest gap (step {steps['label'][worst]})", "value": worst}] if len(steps) > 1 else []
+    gap = len(steps) > 1 and len(_with_a_gap(pod.stragglers))
+    marks = [{"label": f"Largest gap (step {steps['label'][worst]})", "value": worst}] if gap else []
     longest = rows.loc[rows.groupby("step")["total_ms"].idxmax()]
     alt = (
         f"Step time of each of {len(workers)} hosts and devices, split into {', '.join(CATEGORY_LABELS[c] for c in shown)}, for one of "
@@ -234,6 +242,8 @@ def _caption(row: object, n_workers: int) -> str:
         getattr(row, name)
         for name in ("host", "device", "total_ms", "excess_ms", "median_ms", "category", "category_excess_ms")
     )
+    if not excess_ms * 100 > _NO_GAP_PCT * median_ms:
+        return f"No straggler: the slowest of {n_workers:,} takes {ms(total_ms)}, as the median does."
     above = f"{ms(excess_ms, like=total_ms)} ({percent(100 * excess_ms / median_ms if median_ms > 0 else 0.0)})"
     if getattr(row, "is_straggler", False):
         return (
@@ -358,7 +368,8 @@ def _worker_table(
 ) -> spec.Item:
     shown = [c for c in CATEGORIES if (rows[f"{c}_ms"] > 0).any()]
     of_worker = rows.groupby("worker")
-    slowest = stragglers.groupby(["host", "device"]).size() if len(stragglers) else pd.Series(dtype="int64")
+    slow = _with_a_gap(stragglers)
+    slowest = slow.groupby(["host", "device"]).size() if len(slow) else pd.Series(dtype="int64")
     pairs = pd.MultiIndex.from_frame(workers[["host", "device"]])
     table = pd.DataFrame(
         {

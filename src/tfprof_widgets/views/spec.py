@@ -148,14 +148,16 @@ def column(
     min_width: int | None = None,
     hint: str = "",
     trace: bool = False,
+    label: str = "",
 ) -> Column:
     """Return a table's column; one without a ``width`` shares what the others leave.
 
-    With ``trace`` its texts are names of events or ops, which the trace can show.
+    With ``trace`` its texts are names of events or ops, which the trace can show. With ``label``, a field of the table, that one's
+    short texts are shown in place of its own, which hovering, copying and files still have whole.
     """
     given: Column = {"field": field, "title": title, "kind": kind}
     optional = {"digits": digits, "unit": unit or None, "width": width, "min_width": min_width, "hint": hint or None}
-    optional["trace"] = trace or None
+    optional |= {"trace": trace or None, "label": label or None}
     return given | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -1,0 +1,96 @@
+"""Short labels of GPU kernels, whose names are C++ functions of hundreds of letters that mostly begin alike."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NAMESPACE = r"(?:\w+|\(anonymous namespace\))::"
+_CPP_FUNCTION = re.compile(rf"(?:void )?(?:{_NAMESPACE})*(\w+)<(.*)>")
+# All kernels of Cutlass are one function too, of what its first type names.
+_CUTLASS_KERNEL = re.compile(r"\bKernel\d?<(?:\w+::)*(\w+)")
+_EIGEN_OPERATION = re.compile(
+    r"\b(?!TensorAssignOp|TensorCwise|scalar_constant_op)(?:Tensor\w+Op|\w+_op|(?:greater|less|equal|not_equal)\w*)\b"
+)
+# The type and the rank of what Eigen reads and writes: Tensor<Eigen::half const, 2, …>.
+_EIGEN_TENSOR = re.compile(r"\bTensor<([\w: ]+?)(?: const)?, (\d+)")
+# What follows are the types of the arguments, which say the same again.
+_EIGEN_END = ", Eigen::GpuDevice>"
+
+
+def kernel_label(name: str) -> str:
+    """Return what a C++ kernel is, without its return type, namespaces, and types of arguments.
+
+    Eigen's kernels are all one function: what each computes is told by the first operation in its type.
+
+    >>> kernel_label("void cudnn::fft2d_c2r<float, 2u>(float*, int)")
+    'fft2d_c2r<…>'
+    """
+    function = _CPP_FUNCTION.match(name)
+    if function is None:
+        return name
+    short = function[1]
+    if short == "EigenMetaKernel":
+        computes = _EIGEN_OPERATION.search(name)
+        return f"Eigen {computes[0]}" if computes else short
+    cutlass = _CUTLASS_KERNEL.search(name)
+    return cutlass[1] if cutlass else f"{short}<…>"
+
+
+def kernel_labels(names: Iterable[str]) -> dict[str, str]:
+    """Return a label for each name; kernels of one label get their types too, which tell them apart.
+
+    Those that differ only in what no label says, such as the width of an index, are numbered.
+    """
+    labels = {name: kernel_label(name) for name in names}
+    labels |= {name: _with_types(name, label) for name, label in labels.items() if name in _alike(labels)}
+    for alike in _groups(labels):
+        for number, name in enumerate(alike[1:], start=2):
+            labels[name] += f" ({number})"
+    return labels
+
+
+def _groups(labels: dict[str, str]) -> list[list[str]]:
+    named = defaultdict(list)
+    for name, label in labels.items():
+        named[label].append(name)
+    return [alike for alike in named.values() if len(alike) > 1]
+
+
+def _alike(labels: dict[str, str]) -> set[str]:
+    return {name for alike in _groups(labels) for name in alike}
+
+
+def _with_types(name: str, label: str) -> str:
+    if label.startswith("Eigen "):
+        return f"{label} {_eigen_types(name, label.removeprefix('Eigen '))}".rstrip()
+    function = _CPP_FUNCTION.match(name)
+    if function is None or not label.endswith("<…>"):
+        return label
+    # Up to the bracket that closes the template's.
+    depth, types = 1, ""
+    for letter in name[function.start(2) :]:
+        depth += (letter == "<") - (letter == ">")
+        if depth == 0:
+            break
+        types += letter
+    return f"{label.removesuffix('<…>')}<{re.sub(_NAMESPACE, '', types)}>"
+
+
+def _eigen_types(name: str, operation: str) -> str:
+    """What an Eigen kernel reads and writes, and what else it computes: ``float → half``."""
+    head = name.partition(_EIGEN_END)[0]
+    tensors = [
+        re.sub(_NAMESPACE, "", kind) + (f" {rank}D" if rank != "1" else "")
+        for kind, rank in _EIGEN_TENSOR.findall(head)
+    ]
+    # The first is what is assigned to; what is written is named last.
+    written, read = tensors[:1], list(dict.fromkeys(tensors[1:]))
+    types = " → ".join(filter(None, ([", ".join(read)] if read != written else []) + written))
+    others = [found for found in dict.fromkeys(_EIGEN_OPERATION.findall(head)) if found != operation]
+    others += [side for side in ("scalar_left", "scalar_right") if side in head]
+    return f"{types} ({', '.join(others)})" if others else types
