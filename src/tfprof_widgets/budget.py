@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .analysis.thinning import Thinned
     from .analysis.timeline import Timeline
     from .display.payload import Payload
+    from .drawn import Drawn
 
 #: Size in MB that a page may have unless another is asked for.
 DEFAULT_MAX_MB = 4.0
@@ -48,6 +49,7 @@ class Trimmed:
 
     payload: Payload
     plan: Plan
+    drawn: list[Drawn]
     timelines: list[Thinned]
     max_mb: float
     fits: bool
@@ -76,7 +78,7 @@ def parse_max_mb(text: str) -> float | None:
 def trimmed(
     max_mb: float,
     size_of: Callable[[Payload], int],
-    make: Callable[[Plan], tuple[Payload, list[Thinned]]],
+    make: Callable[[Plan], tuple[Payload, list[Drawn], list[Thinned]]],
     n_events: int,
 ) -> Trimmed:
     """Find what fits into a page.
@@ -95,15 +97,15 @@ def trimmed(
     room = max_mb * BYTES_PER_MB - _WORDS_BYTES
     size = 0
     for plan in (Plan(), Plan(arrows=False), Plan(arrows=False, details=False)):
-        payload, timelines = make(plan)
+        payload, drawn, timelines = make(plan)
         size = size_of(payload)
         if size <= room:
-            return Trimmed(payload, plan, timelines, max_mb, fits=True)
+            return Trimmed(payload, plan, drawn, timelines, max_mb, fits=True)
     # What events take is nearly in proportion to their number; what else there is, is seen from a trace of few.
     least = replace(plan, events=_FEWEST_EVENTS)
-    payload, timelines = make(least)
+    payload, drawn, timelines = make(least)
     fixed = size_of(payload)
-    best = Trimmed(payload, least, timelines, max_mb, fits=fixed <= room)
+    best = Trimmed(payload, least, drawn, timelines, max_mb, fits=fixed <= room)
     if not best.fits:
         return best
     an_event = (size - fixed) / max(n_events, 1)
@@ -112,10 +114,10 @@ def trimmed(
         if wanted <= _FEWEST_EVENTS:
             break
         plan = replace(plan, events=wanted)
-        payload, timelines = make(plan)
+        payload, drawn, timelines = make(plan)
         size = size_of(payload)
         if size <= room:
-            return Trimmed(payload, plan, timelines, max_mb, fits=True)
+            return Trimmed(payload, plan, drawn, timelines, max_mb, fits=True)
         wanted = int(wanted * min(0.95, 0.97 * (room - fixed) / (size - fixed)))
     return best
 

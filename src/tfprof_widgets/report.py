@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 import uuid
 import weakref
@@ -35,6 +34,7 @@ from .analysis.steps import Steps, find_steps
 from .analysis.timeline import Timeline, timeline
 from .budget import DEFAULT_MAX_MB
 from .diagnosis.report_checks import report_notes
+from .drawn import Drawn, parse
 from .xspace import XSpace, XSpaceError, hosts, read_hosts
 from .xspace.logdir import find_runs, host_name, newest_run, run_name
 
@@ -114,8 +114,8 @@ class Report:
         # By host, by name.
         self._own_tracks: list[dict[str, pd.DataFrame]] = [{} for _ in self.hosts]
         self._compared: ComparedPart | None = None
-        # By host: what its page asks for is found faster the second time.
-        self._on_demand: dict[int, OnDemand] = {}
+        # By the timeline that a page has drawn: what it asks for is found faster the second time.
+        self._on_demand: dict[Drawn, OnDemand] = {}
         # What the last linked display told: see `analysis.selection`.
         self._selected: Any = None
 
@@ -290,24 +290,49 @@ class Report:
         selected = self._selected
         rows = np.empty(0, np.int64)
         own = None
-        before = 0
-        for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
-            if (
-                isinstance(selected, dict)
-                and selected.get("timeline") == f"timeline_{index}_part_events"
-                and self._trimmed is not None
-            ):
-                selected = self._trimmed.timelines[index].in_whole(selected, data)
-                selected["timeline"] = f"timeline_{index}_events"
-            if isinstance(selected, dict) and selected.get("timeline") == f"timeline_{index}_events":
-                rows = before + selected_rows(selected, data, host.trace)
-                own = selected_own(selected, data)
-                own.index += len(self.events)
-                if len(self.hosts) > 1:
-                    own.insert(0, "host", host.trace.host)
-            before += host.trace.space.n_events
+        drawn = self._drawn_as(selected.get("timeline")) if isinstance(selected, dict) else None
+        if drawn is not None:
+            host, data = self.hosts[drawn.host], self._timeline_with(drawn)
+            if drawn.is_part:
+                selected = self._part(drawn).in_whole(selected, data)
+            before = sum(each.trace.space.n_events for each in self.hosts[: drawn.host])
+            rows = before + selected_rows(selected, data, host.trace)
+            own = selected_own(selected, data)
+            own.index += len(self.events)
+            if len(self.hosts) > 1:
+                own.insert(0, "host", host.trace.host)
         found = self.events.iloc[rows]
         return found if own is None or own.empty else pd.concat([found, own])
+
+    def _drawn_as(self, table: Any) -> Drawn | None:
+        """Return which timeline of this report a display means by its table of events; None for none."""
+        parsed = parse(table)
+        if parsed is None or parsed[1] != "events":
+            return None
+        drawn = parsed[0]
+        known = drawn.host < len(self.hosts) and drawn.own <= self._own_count(drawn.host)
+        return drawn if known else None
+
+    def _own_count(self, host: int) -> int:
+        """Return how many of the user's tracks a host's timeline has: those without events are no tracks."""
+        return sum(not frame.empty for frame in self._own_tracks[host].values())
+
+    def _timeline_with(self, drawn: Drawn) -> Timeline:
+        """Return the whole timeline of a host, with as many of the user's tracks as a display of it had."""
+        if drawn.own == self._own_count(drawn.host):
+            return self.timelines[drawn.host]
+        filled = [(name, frame) for name, frame in self._own_tracks[drawn.host].items() if not frame.empty]
+        return with_own_tracks(self._bare_timelines[drawn.host], dict(filled[: drawn.own]))
+
+    def _part(self, drawn: Drawn) -> Thinned:
+        """Return what of a timeline a page has."""
+        if drawn in self._on_demand:
+            return self._on_demand[drawn].thin
+        trimmed = self.__dict__.get("_trimmed")
+        if trimmed is not None and trimmed.drawn[drawn.host] == drawn:
+            found: Thinned = trimmed.timelines[drawn.host]
+            return found
+        return _thinned(self._timeline_with(drawn), drawn)
 
     def _follow(self, widget: W) -> W:
         """Remember what is selected in a widget."""
@@ -332,16 +357,17 @@ class Report:
         from .on_demand import OnDemand
 
         asked = question.get("timeline") if isinstance(question, dict) else None
-        names = [f"timeline_{index}_part_events" for index in range(len(self.hosts))]
-        if self._trimmed is None or asked not in names:
+        drawn = self._drawn_as(asked)
+        if drawn is None or not drawn.is_part:
             msg = f"The report in Python has no part of a trace that is called {asked!r}."
             raise ValueError(msg)
-        index = names.index(asked)
-        thin, whole = self._trimmed.timelines[index], self.timelines[index]
-        ready = self._on_demand.get(index)
-        if ready is None or ready.thin is not thin or ready.whole is not whole:
-            ready = OnDemand(self.hosts[index].trace, whole, thin, self._colors)
-            self._on_demand[index] = ready
+        ready = self._on_demand.get(drawn)
+        if ready is None:
+            whole = self._timeline_with(drawn)
+            ready = OnDemand(self.hosts[drawn.host].trace, whole, self._part(drawn), self._colors)
+            # Of each host's pages the one that is being looked at.
+            self._on_demand = {each: kept for each, kept in self._on_demand.items() if each.host != drawn.host}
+            self._on_demand[drawn] = ready
         return ready.answer(question)
 
     def _of_hosts(self, make: Callable[[HostProfile], pd.DataFrame]) -> pd.DataFrame:
@@ -451,14 +477,15 @@ class Report:
         if size_of(whole) <= self.max_mb * BYTES_PER_MB:
             return None
 
-        def make(plan: Plan) -> tuple[Payload, list[Thinned]]:
+        def make(plan: Plan) -> tuple[Payload, list[Drawn], list[Thinned]]:
             tables = {name: table for name, table in whole.tables.items() if not name.startswith("timeline")}
             bundles = [bundle for bundle in whole.bundles if not bundle["name"].startswith("timeline")]
             payload = replace(whole, tables=tables, bundles=bundles)
-            timelines = self._thinned(plan)
-            trace = tab_or_error("trace", "Trace", lambda: self._trace_tab(payload, plan, timelines))
+            drawn = self._drawn(plan)
+            timelines = [_thinned(data, each) for data, each in zip(self.timelines, drawn, strict=True)]
+            trace = tab_or_error("trace", "Trace", lambda: self._trace_tab(payload, drawn, plan, timelines))
             payload.tabs = [trace if tab["id"] == "trace" else tab for tab in whole.tabs]
-            return payload, timelines
+            return payload, drawn, timelines
 
         n_events = sum(host.trace.space.n_events for host in self.hosts)
         found = trimmed(self.max_mb, size_of, make, sum(len(data.events) for data in self.timelines))
@@ -475,13 +502,16 @@ class Report:
         found.payload.notes = [*whole.notes, f"{said} {HOW_TO_SEE_ALL}"]
         return found
 
-    def _thinned(self, plan: Plan) -> list[Thinned]:
-        from .analysis.thinning import thinned, without_bookkeeping
-
-        if plan.events is None:
-            return [without_bookkeeping(data) for data in self.timelines]
+    def _drawn(self, plan: Plan | None = None) -> list[Drawn]:
+        """Return what a display made now draws of each host's timeline: all of it, or what a plan leaves of it."""
+        drawn = [Drawn(index, self._own_count(index)) for index in range(len(self.hosts))]
+        if plan is None:
+            return drawn
         total = max(1, sum(len(data.events) for data in self.timelines))
-        return [thinned(data, plan.events * len(data.events) // total) for data in self.timelines]
+        return [
+            replace(each, is_part=True, most=None if plan.events is None else plan.events * len(data.events) // total)
+            for each, data in zip(drawn, self.timelines, strict=True)
+        ]
 
     @cached_property
     def _whole_payload(self) -> Payload:
@@ -581,11 +611,15 @@ class Report:
     @cached_property
     def timelines(self) -> list[Timeline]:
         """What the trace viewer draws, one a host; see `analysis.timeline.Timeline`."""
-        bare = [
+        return [with_own_tracks(data, own) for data, own in zip(self._bare_timelines, self._own_tracks, strict=True)]
+
+    @cached_property
+    def _bare_timelines(self) -> list[Timeline]:
+        """The timelines without the user's own tracks."""
+        return [
             with_counters(timeline(host.trace, host.steps.table), counters(host.trace, host.memory))
             for host in self.hosts
         ]
-        return [with_own_tracks(data, own) for data, own in zip(bare, self._own_tracks, strict=True)]
 
     def add_track(self, frame: pd.DataFrame, name: str, host: str | None = None) -> None:
         """Add a track of your own measurements to the trace timeline; displays made from now on have it.
@@ -616,28 +650,30 @@ class Report:
         for made in ("timelines", "_whole_payload", "_trimmed", "payload", "html"):
             self.__dict__.pop(made, None)
 
-    def _trace_tab(self, payload: Payload, plan: Plan | None = None, timelines: Sequence[Thinned] = ()) -> Tab:
+    def _trace_tab(
+        self, payload: Payload, drawn: Sequence[Drawn] = (), plan: Plan | None = None, timelines: Sequence[Thinned] = ()
+    ) -> Tab:
         """Make the tab of the trace: all of it, or what a plan leaves of it."""
         from .views import spec
         from .views.timeline import timeline_tab
 
         tabs = []
         for index, (host, data) in enumerate(zip(self.hosts, self.timelines, strict=True)):
-            prefix = f"timeline_{index}"
             columns, left_out = stat_columns(host.trace)
             arrows = flows(host.trace) if plan is None or plan.arrows else []
             if plan is not None:
-                prefix, data = f"{prefix}_part", timelines[index].data
+                data = timelines[index].data
                 if not plan.details:
                     left_out = {**left_out, **{column.name: len(column.event) for column in columns}}
                     columns = [column for column in (timelines[index].stats,) if column is not None]
+            prefix = (drawn or self._drawn())[index].prefix
             tab = timeline_tab(payload, data, self._colors, prefix, (columns, left_out), arrows)
             if plan is not None:
                 whole = self.timelines[index].tracks
-                drawn = int(whole.loc[whole["kind"].isin(["host", "device"]), "count"].sum())
+                n_drawn = int(whole.loc[whole["kind"].isin(["host", "device"]), "count"].sum())
                 tab["items"][0]["part"] = {
                     "alone": timelines[index].n_alone,
-                    "events": drawn,
+                    "events": n_drawn,
                     "details": plan.details,
                     "arrows": plan.arrows,
                 }
@@ -647,8 +683,8 @@ class Report:
         # Hosts that run one program have nearly the same names.
         kinds: dict[str, list[str]] = {}
         for table in payload.tables:
-            if match := re.fullmatch(r"timeline_\d+_(\w+)", table):
-                kinds.setdefault(match[1], []).append(table)
+            if (parsed := parse(table)) is not None:
+                kinds.setdefault(parsed[1], []).append(table)
         for kind, of_hosts in kinds.items():
             payload.bundle(f"timelines_{kind}", of_hosts)
         cases = {
@@ -911,6 +947,12 @@ def _answering(report: weakref.ref[Report]) -> Callable[[LinkWidget, Any, Any], 
         link.send({**told, "question": number, "tables": list(tables)}, buffers=list(tables.values()))
 
     return hear
+
+
+def _thinned(data: Timeline, drawn: Drawn) -> Thinned:
+    from .analysis.thinning import thinned, without_bookkeeping
+
+    return without_bookkeeping(data) if drawn.most is None else thinned(data, drawn.most)
 
 
 def tab_or_error(tab_id: str, title: str, make: Callable[[], Tab]) -> Tab:

@@ -237,7 +237,7 @@ def test_a_page_that_has_all_asks_for_nothing(report):
     trace = next(tab for tab in report.payload.tabs if tab["id"] == "trace")
     assert all("part" not in item for item in trace["items"])
     with pytest.raises(ValueError, match="no part of a trace"):
-        report._answer({"kind": "window", "timeline": "timeline_0_part_events"})
+        report._answer({"kind": "window", "timeline": "timeline_0_events"})
     report.max_mb = 4
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from generate import Space, gpu_capture
 from tfprof_widgets.display import assets
+from tfprof_widgets.display.payload import Payload
 from tfprof_widgets.report import Report
 from tfprof_widgets.xspace import read
 
@@ -144,7 +148,7 @@ def test_own_measurements_are_selected_too(report: Report) -> None:
     widget = report.widget()
     tracks, mine = report.timelines[0].tracks, track_of(report, "Mine")
     first = int(tracks.loc[mine, "first"])
-    told = {"timeline": "timeline_0_events", "range_ms": [1.15, 1.17], "track": mine, "row": first + 1}
+    told = {"timeline": "timeline_0_own2_events", "range_ms": [1.15, 1.17], "track": mine, "row": first + 1}
     widget.set_state({"selection": told})
     row = report.selection.iloc[0]
     assert report.selection.columns.to_list() == report.events.columns.to_list()
@@ -153,7 +157,7 @@ def test_own_measurements_are_selected_too(report: Report) -> None:
     )  # fmt: skip
     # A box over them and a thread: the file's events first.
     lanes = [{"track": track_of(report, label), "first": 0, "last": 9} for label in ("Mine", "Other", "tf_Compute")]
-    widget.set_state({"selection": {"timeline": "timeline_0_events", "range_ms": [1.0, 1.2], "lanes": lanes}})
+    widget.set_state({"selection": {"timeline": "timeline_0_own2_events", "range_ms": [1.0, 1.2], "lanes": lanes}})
     assert names(report) == [("early:Relu", 1100), ("load", 1050), ("parse", 1150), ("other", 1080)]
     assert report.selection.index.is_unique
     # A step stands for what began in its time, whoever measured it.
@@ -161,7 +165,7 @@ def test_own_measurements_are_selected_too(report: Report) -> None:
     widget.set_state(
         {
             "selection": {
-                "timeline": "timeline_0_events",
+                "timeline": "timeline_0_own2_events",
                 "range_ms": [1, 1.9],
                 "track": track_of(report, "Steps"),
                 "row": step,
@@ -170,3 +174,83 @@ def test_own_measurements_are_selected_too(report: Report) -> None:
     )
     assert {"load", "parse", "other", "train"} <= set(report.selection["name"])
     assert "late" not in set(report.selection["name"])
+
+
+# ---- displays made before the report's timeline changed -----------------------------------------------------------------
+
+
+def own(name: str) -> pd.DataFrame:
+    return pd.DataFrame({"start_us": [1150, 1160], "duration_us": [5, 5], "name": [f"{name} 1", f"{name} 2"]})
+
+
+def item_of(payload: Payload) -> dict[str, Any]:
+    trace = next(tab for tab in payload.tabs if tab["id"] == "trace")
+    return next(item for item in trace["items"] if item["kind"] == "timeline")
+
+
+def told_by(item: dict[str, Any], payload: Payload, label: str, **more: Any) -> dict[str, Any]:
+    """What a display tells of its first event on a track: all numbers are of its own tables."""
+    tracks = pa.ipc.open_stream(gzip.decompress(payload.tables[item["tracks"]])).read_all().to_pandas()
+    track = tracks["label"].to_list().index(label)
+    row = int(tracks.loc[track, "first"])
+    return {"timeline": item["events"], "range_ms": [1, 2], "track": track, "row": row, **more}
+
+
+def test_a_display_made_before_a_track_was_added_still_means_what_it_shows(report: Report) -> None:
+    made = [(item_of(report.payload), report.payload)]
+    for name in ("One", "Two"):
+        report.add_track(own(name), name)
+        made.append((item_of(report.payload), report.payload))
+    assert len({item["events"] for item, _ in made}) == 3
+    # All of them speak through the one link of the report.
+    link = report.widget()
+    for item, payload in made:
+        link.set_state({"selection": told_by(item, payload, "tf_Compute")})
+        assert names(report) == [("early:Relu", 1100)]
+        box = told_by(item, payload, "tf_Compute")
+        lanes = [{"track": box.pop("track"), "first": 0, "last": 0}]
+        del box["row"]
+        link.set_state({"selection": {**box, "lanes": lanes}})
+        assert names(report) == [("early:Relu", 1100)]
+        bookkeeping = "tf_Compute · pool bookkeeping"
+        link.set_state({"selection": told_by(item, payload, bookkeeping, row=0)})
+        assert names(report) == [("ThreadpoolListener::Record", 1200)]
+    for item, payload in made[1:]:
+        link.set_state({"selection": told_by(item, payload, "One")})
+        assert names(report) == [("One 1", 1150)]
+    # A step there is without the measurements that the display didn't have yet.
+    for (item, payload), n_own in zip(made, (0, 2, 4), strict=True):
+        told = told_by(item, payload, "Steps")
+        link.set_state({"selection": {**told, "row": told["row"] + 1}})
+        assert len(report.selection) == 3 + n_own
+
+
+def test_a_display_of_another_report_selects_nothing(report: Report) -> None:
+    for timeline in ("timeline_1_events", "timeline_0_own1_events", "timeline_0_tracks", "before_events", None, 3):
+        told = {"timeline": timeline, "range_ms": [1, 2], "track": 1, "row": 0}
+        report.widget().set_state({"selection": told})
+        assert len(report.selection) == 0
+
+
+def test_a_page_with_a_part_of_the_trace_means_what_it_shows_whatever_was_done_since() -> None:
+    report = Report([read(gpu_capture(devices=1, steps=12, layers=8).bytes())])
+    report.max_mb = max(0.9 * len(report.html.encode()) / 1e6, 0.1)
+    before, payload = item_of(report.payload), report.payload
+    assert "part" in before
+    tracks = pa.ipc.open_stream(gzip.decompress(payload.tables[before["tracks"]])).read_all().to_pandas()
+    host = tracks.index[tracks["kind"] == "host"][0]
+    told = {"timeline": before["events"], "range_ms": [0, 1], "track": int(host), "row": int(tracks["first"][host])}
+    link = report.widget()
+    link.set_state({"selection": told})
+    expected = report.selection
+    assert len(expected) > 0
+    window = {"kind": "window", "timeline": before["events"], "range_ms": [0, 10]}
+    window["rows"] = int(tracks.loc[tracks["kind"] != "counter", "count"].sum())
+    answer = report._answer(window)
+
+    report.add_track(own("One"), "One")
+    report.max_mb = 0.8 * report.max_mb
+    assert item_of(report.payload)["events"] != before["events"]
+    link.set_state({"selection": {**told, "range_ms": [0, 2]}})
+    pd.testing.assert_frame_equal(report.selection, expected)
+    assert report._answer(window) == answer
