@@ -147,7 +147,7 @@ export interface SwitchItem {
   kind: "switch";
   id: string;
   label: string;
-  /** The model's trait that holds the label of the case shown. */
+  /** The model's trait that holds the label of the case shown; null where the case's value is empty. */
   trait?: "host";
   options: { value: string; label: string }[];
   value: string;

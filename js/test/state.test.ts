@@ -87,3 +87,22 @@ test("a tool alone has no tab bar and no head, and is named all the same", async
   expect(el.querySelector("[role=region]")!.getAttribute("aria-label")).toBe("A");
   await vi.waitFor(() => expect(el.textContent).toContain("in a"));
 });
+
+test("all hosts are the trait's null: a switch that shows one host at a time stays at it", async () => {
+  const model = output("r1");
+  const all: SwitchItem = { ...hosts, id: "overview_host", options: [{ value: "", label: "All hosts" }, ...hosts.options], value: "", cases: { ...hosts.cases, "": [text("of all")] } };
+  const [one, other] = [document.createElement("div"), document.createElement("div")];
+  await mountSwitch(one, all, context(model, "r1"));
+  await mountSwitch(other, hosts, context(model, "r1"));
+  expect([shown(one), shown(other)]).toEqual(["of all", "of w0"]);
+  const select = one.querySelector("select")!;
+  const choose = (value: string) => {
+    select.value = value;
+    select.dispatchEvent(new Event("change"));
+  };
+  choose("2");
+  await vi.waitFor(() => expect([shown(one), shown(other)]).toEqual(["of w2", "of w2"]));
+  choose("");
+  await vi.waitFor(() => expect([shown(one), shown(other)]).toEqual(["of all", "of w2"]));
+  expect(model.get("host")).toBeNull();
+});

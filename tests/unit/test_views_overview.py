@@ -14,7 +14,7 @@ from bokeh.models import ColumnDataSource, Text, VAreaStep, VBar
 from tfprof_widgets.analysis.steps import CATEGORIES
 from tfprof_widgets.views.colors import CATEGORY_COLORS
 from tfprof_widgets.views.overview import overview_tab
-from view_frames import CPU, HOSTILE, Recorder, ops_frame, overview_of, steps_frame
+from view_frames import CPU, HOSTILE, Recorder, every, ops_frame, overview_of, steps_frame
 
 GPUS = ("/device:GPU:0", "/device:GPU:1")
 
@@ -25,16 +25,6 @@ def tab_of(steps, ops=None, **more):
     tab = overview_tab(recorder, overview_of(steps, ops, **more), steps)
     json.dumps(tab, allow_nan=False)  # what the page is sent
     return tab, recorder
-
-
-def every(items, kind):
-    """All items of a kind, in rows and in every case of switches too."""
-    for item in items:
-        if item["kind"] == kind:
-            yield item
-        yield from every(item.get("children", []), kind)
-        for case in item.get("cases", {}).values():
-            yield from every(case, kind)
 
 
 def texts(tab) -> str:
@@ -75,7 +65,7 @@ def test_every_step_is_drawn_with_all_its_time(n):
     data = source_of(plot, "step").data
     assert list(data["step"]) == list(range(n))
     shown = [c for c in CATEGORIES if c in data]
-    np.testing.assert_allclose(sum(data[c] for c in shown), steps["duration_ms"], rtol=1e-5)
+    np.testing.assert_allclose(sum(np.asarray(data[c]) for c in shown), steps["duration_ms"], rtol=1e-5)
     np.testing.assert_allclose(data["total"], steps["duration_ms"], rtol=1e-6)
     glyph = VBar if n <= 300 else VAreaStep
     stacked = {
@@ -319,3 +309,25 @@ def test_names_of_a_profile_reach_figures_only_as_data():
                 values = json.dumps(model.properties_with_values(include_defaults=False), default=str)
                 assert "pwned" not in values, model
     assert any("pwned" in json.dumps(chart["figure"]) for chart in every(tab["items"], "figure"))
+
+
+def test_a_host_can_be_chosen_however_many_there_are():
+    steps = pd.concat(
+        [steps_frame(6, devices=GPUS).assign(host=f"worker-{i}", duration_ms=float(i + 1)) for i in range(20)],
+        ignore_index=True,
+    )
+    alone = {host: overview_of(of_host, ops_frame()).step_time for host, of_host in steps.groupby("host", sort=False)}
+    tab, _ = tab_of(steps, host_step_time=alone)
+    switch = next(every(tab["items"], "switch"))
+    assert (switch["label"], switch["trait"], switch["value"]) == ("Host", "host", "")
+    assert [option["label"] for option in switch["options"]] == ["All hosts", *alone]
+    everything = source_of(plot_of(charts({"items": switch["cases"][""]}, "Step time")[0]), "step").data
+    assert set(everything["total"]) == {20.0}
+    (own,) = charts({"items": switch["cases"]["host-4"]}, "Step time")
+    assert set(source_of(plot_of(own), "step").data["total"]) == {5.0}
+    assert facts_of({"items": switch["cases"]["host-4"]}, "Step statistics")["Average"] == "5.00 ms"
+    # Few devices have a chart each, on the host that they are of.
+    few = steps[steps["host"].isin(["worker-0", "worker-1"])].reset_index(drop=True)
+    tab, _ = tab_of(few, host_step_time={host: alone[host] for host in ("worker-0", "worker-1")})
+    (device, _other) = [each for each in every(tab["items"], "switch") if each["label"] == "Device"]
+    assert [option["label"] for option in device["options"]] == ["Slowest device of each step", *GPUS]

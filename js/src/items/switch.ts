@@ -10,7 +10,9 @@ export async function mountSwitch(host: HTMLElement, item: SwitchItem, ctx: Cont
   const kept = `switch:${item.id}`;
   const { trait } = item;
   const known = (value: unknown) => item.options.some((option) => option.value === value);
-  const named = () => item.options.find(({ label }) => trait !== undefined && label === ctx.model.get(trait))?.value;
+  // The option without a value stands for none of them: all hosts, where others are a host each.
+  const told = (value: string) => (value === "" ? null : item.options.find((option) => option.value === value)!.label);
+  const named = () => item.options.find(({ value }) => trait !== undefined && told(value) === (ctx.model.get(trait) ?? null))?.value;
   let shown = named() ?? (known(ctx.state.get(kept)) ? ctx.state.get(kept) : item.value);
   const show = async (value: string) => {
     let chosen = mounted.get(value);
@@ -29,7 +31,7 @@ export async function mountSwitch(host: HTMLElement, item: SwitchItem, ctx: Cont
     shown = value;
     ctx.state.set(kept, value);
     if (trait !== undefined) {
-      ctx.model.set(trait, item.options.find((option) => option.value === value)!.label);
+      ctx.model.set(trait, told(value));
       ctx.model.save_changes();
     }
     return show(value);

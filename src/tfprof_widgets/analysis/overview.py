@@ -62,6 +62,8 @@ class Overview:
         What the reader of the numbers should know.
     unseen_devices : int
         Devices that took part, where nothing was recorded of any of them.
+    host_step_time : dict
+        Host → `step_time` of its steps alone; empty for a run on one host.
     """
 
     step_time: pd.DataFrame
@@ -75,6 +77,7 @@ class Overview:
     eager_pct: dict[str, float] = field(default_factory=dict)
     op_share_pct: dict[str, float] = field(default_factory=dict)
     unseen_devices: int = 0
+    host_step_time: dict[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def device_busy_pct(self) -> float | None:
@@ -135,6 +138,7 @@ def overview(
         eager_pct=_eager_pct(ops),
         op_share_pct=_op_share_pct(ops),
         unseen_devices=0 if active else devices,
+        host_step_time={t.host: _step_time([s]) for t, s in zip(traces, steps, strict=True)} if len(traces) > 1 else {},
     )
 
 

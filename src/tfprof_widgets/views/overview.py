@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from . import spec
 from .colors import CATEGORY_COLORS, HATCHED_CATEGORIES, text_color_on
 from .device_use import device_items
 from .spec import count, fact, ms, percent
+from .template import Template
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,20 +116,42 @@ def _step_items(summary: Overview, steps: pd.DataFrame) -> list[spec.Item]:
             "with tfprof_widgets.step(i): …"
         )
         return notes or [spec.text(how, "info")]
+    together = _kinds_items(summary.step_time, steps, "")
+    if len(summary.host_step_time) < 2:
+        return together + notes
+    # The value of no host is empty: tools that show one host at a time stay as they are.
+    cases = {"": ("All hosts", together)}
+    for number, (host, step_time) in enumerate(summary.host_step_time.items()):
+        of_host = steps[steps["host"] == host]
+        shown = (
+            _kinds_items(step_time, of_host, f"{number}-", all_devices=steps[["host", "device"]].drop_duplicates())
+            if len(of_host)
+            else [spec.text("No step was found on this host.", "info")]
+        )
+        cases[f"host-{number}"] = (host, shown)
+    return [spec.switch("overview_host", "Host", cases, trait="host"), *notes]
+
+
+def _kinds_items(
+    step_time: pd.DataFrame, steps: pd.DataFrame, prefix: str, all_devices: pd.DataFrame | None = None
+) -> list[spec.Item]:
+    """Return the breakdown and the chart of each kind of step: of all hosts' steps, or of one's."""
+    of_all = steps[["host", "device"]].drop_duplicates() if all_devices is None else all_devices
+    one_by_one = len(of_all) <= _MAX_DEVICE_CHARTS
     cases = {
         str(average["kind"]): (
             f"{average['kind'] or 'steps'} ({of_kind['step'].nunique():,})",
-            _kind_items(average, of_kind, number),
+            _kind_items(average, of_kind, f"{prefix}{number}", one_by_one=one_by_one),
         )
-        for number, (_, average) in enumerate(summary.step_time.iterrows())
+        for number, (_, average) in enumerate(step_time.iterrows())
         for of_kind in [steps[steps["kind"] == average["kind"]]]
     }
     if len(cases) == 1:
-        return next(iter(cases.values()))[1] + notes
-    return [spec.switch("kind", "Kind of step", cases), *notes]
+        return next(iter(cases.values()))[1]
+    return [spec.switch(f"{prefix}kind", "Kind of step", cases)]
 
 
-def _kind_items(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> list[spec.Item]:
+def _kind_items(average: pd.Series[Any], steps: pd.DataFrame, number: str, *, one_by_one: bool) -> list[spec.Item]:
     items = []
     if average["steps"] > 0:
         items.append(_breakdown_bar(average))
@@ -140,7 +164,7 @@ def _kind_items(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> li
                 "info",
             )
         )
-    return items + _charts(average, steps, number)
+    return items + _charts(average, steps, number, one_by_one=one_by_one)
 
 
 def _breakdown(average: pd.Series[Any]) -> list[tuple[str, float, float]]:
@@ -155,21 +179,38 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
     mean = float(average["mean_ms"])
     ends = np.cumsum([time for _, time, _ in parts]) if parts else np.zeros(0)
     labels = [CATEGORY_LABELS[c] for c, _, _ in parts]
-    source = ColumnDataSource(
+    shown = [_bar_label(c, share) for c, _, share in parts]
+    figure = _bar().fill(
         {
-            "left": ends - [time for _, time, _ in parts],
-            "right": ends,
-            "middle": ends - [time / 2 for _, time, _ in parts],
-            "category": labels,
-            "shown": [_bar_label(c, share) for c, _, share in parts],
-            "time": [ms(time, like=mean) for _, time, _ in parts],
-            "share": [percent(share) for _, _, share in parts],
-            "color": [CATEGORY_COLORS[c] for c, _, _ in parts],
-            "text_color": [text_color_on(CATEGORY_COLORS[c]) for c, _, _ in parts],
-            "hatch": [_hatch(c) for c, _, _ in parts],
-        }
+            "parts": {
+                "left": ends - [time for _, time, _ in parts],
+                "right": ends,
+                "middle": ends - [time / 2 for _, time, _ in parts],
+                "category": labels,
+                "shown": shown,
+                "time": [ms(time, like=mean) for _, time, _ in parts],
+                "share": [percent(share) for _, _, share in parts],
+                "color": [CATEGORY_COLORS[c] for c, _, _ in parts],
+                "text_color": [text_color_on(CATEGORY_COLORS[c]) for c, _, _ in parts],
+                "hatch": [_hatch(c) for c, _, _ in parts],
+            }
+        },
+        {
+            "whole": {"end": float(ends[-1]) if len(ends) else 1.0},
+            "labelled": {"booleans": [bool(words) for words in shown]},
+        },
     )
-    p = spec.plot(56, (0, float(ends[-1]) if len(ends) else 1), (-0.5, 0.5), axes=False)
+    spoken = ", ".join(f"{label} {percent(share)}" for label, (_, _, share) in zip(labels, parts, strict=True))
+    alt = f"Breakdown of the average step: {spoken}."
+    return {"kind": "figure", "title": f"Average step time: {ms(mean)}", "figure": figure, "alt": alt}
+
+
+@cache
+def _bar() -> Template:
+    columns = ("left", "right", "middle", "category", "shown", "time", "share", "color", "text_color", "hatch")
+    source = ColumnDataSource({name: [] for name in columns}, name="parts")
+    p = spec.plot(56, (0, 1), (-0.5, 0.5), axes=False)
+    p.x_range.name = "whole"
     part = HBar(
         y=0, height=0.9, left="left", right="right",
         fill_color="color", line_color="white", line_width=1, hatch_pattern="hatch", **_HATCH_STYLE,
@@ -180,12 +221,11 @@ def _breakdown_bar(average: pd.Series[Any]) -> spec.Item:
         x="middle", y=0, text="shown", text_color="text_color", text_font_size="12px",
         text_align="center", text_baseline="middle", background_fill_color="color", padding=2,
     )  # fmt: skip
-    spec.draw(p, source, label, view=CDSView(filter=BooleanFilter([bool(words) for words in source.data["shown"]])))
+    spec.draw(p, source, label, view=CDSView(filter=BooleanFilter([], name="labelled")))
     spec.hover(
         p, [bars], [("Category", "@category"), ("Time", "@time"), ("Share", "@share")], point_policy="follow_mouse"
     )
-    spoken = ", ".join(f"{label} {percent(share)}" for label, (_, _, share) in zip(labels, parts, strict=True))
-    return spec.chart(f"Average step time: {ms(mean)}", p, f"Breakdown of the average step: {spoken}.")
+    return Template(p)
 
 
 def _bar_label(category: str, share: float) -> str:
@@ -262,7 +302,7 @@ def _reasons_of(flags: str) -> str:
 # ---- the chart over all steps -------------------------------------------------------------------------------
 
 
-def _charts(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> list[spec.Item]:
+def _charts(average: pd.Series[Any], steps: pd.DataFrame, number: str, *, one_by_one: bool) -> list[spec.Item]:
     """Return a chart; where there are several devices, one for the slowest of each step and one for each of them."""
     slowest = steps.loc[steps.groupby("step", sort=True)["duration_ms"].idxmax()]
     devices = list(steps.groupby(["host", "device"], sort=False))
@@ -270,14 +310,16 @@ def _charts(average: pd.Series[Any], steps: pd.DataFrame, number: int) -> list[s
         return [_step_chart(average, slowest)]
     title = "Slowest device of each step"
     of_hosts = steps["host"].nunique()
-    if len(devices) > _MAX_DEVICE_CHARTS:
-        words = f"{len(devices)} devices took part; each step is drawn as its slowest device saw it. report.steps has them all."
-        return [_step_chart(average, slowest, several=True, of_hosts=of_hosts), spec.text(words)]
-    cases = {"slowest": (title, [_step_chart(average, slowest, several=True, of_hosts=of_hosts)])}
-    for i, ((host, device), of_device) in enumerate(devices):
-        label = f"{host} {device}" if of_hosts > 1 else str(device)
-        chart = _step_chart(average, of_device.sort_values("step"), mean_line=False, of_hosts=of_hosts)
-        cases[f"device-{i}"] = (label, [chart])
+    together = _step_chart(average, slowest, several=True, of_hosts=of_hosts)
+    if of_hosts > 1:
+        words = f"Each step is drawn as the slowest of the {len(devices)} devices of {of_hosts} hosts saw it; choose a host to see its own."
+        return [together, spec.text(words)]
+    if not one_by_one:
+        words = f"Each step is drawn as the slowest of the {count(len(devices), 'device')} saw it. report.steps has them all."
+        return [together, spec.text(words)]
+    cases = {"slowest": (title, [together])}
+    for i, ((_, device), of_device) in enumerate(devices):
+        cases[f"device-{i}"] = (str(device), [_step_chart(average, of_device.sort_values("step"), mean_line=False)])
     return [spec.switch(f"device-{number}", "Device", cases)]
 
 
@@ -295,31 +337,41 @@ def _step_chart(
     # One step is its own average.
     mean = float(average["mean_ms"]) if mean_line and average["steps"] > 0 and len(steps) > 1 else None
 
-    p = spec.plot(260, _ends(position), (0, top), x_label="Step", y_label="Time (ms)")
-    p.xgrid.visible = False
-    p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
-    p.xaxis.formatter = NumeralTickFormatter(format="0")
-    if len(steps) <= _FEWEST_WIDTHS:
-        p.xaxis.ticker = FixedTicker(ticks=position.tolist())
-    else:
-        p.xaxis.ticker.min_interval = 1
-    p.xaxis.major_label_overrides = labels
     if in_groups_of > 1:
-        source = _grouped_source(steps, position, left_out, shown, in_groups_of)
+        columns = _grouped(steps, position, left_out, shown, in_groups_of)
     else:
-        source = _source(steps, position, left_out, shown, several=several, several_hosts=of_hosts > 1)
-    (_draw_bars if as_bars else _draw_areas)(p, source, shown)
-    if mean is not None:
-        p.add_layout(Span(location=mean, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1))
-    _mark_above(p, position[above], total[above], top)
-    _chart_hover(p, source, shown, float(np.median(total)))
+        columns = _columns(steps, position, left_out, shown, several=several, several_hosts=of_hosts > 1)
+    areas = {} if as_bars else _areas(columns, shown)
+    start, end = _ends(position)
+    ticks = len(steps) <= _FEWEST_WIDTHS
+    figure = _chart(
+        tuple(shown),
+        tuple(columns),
+        tuple(areas),
+        digits=_hover_digits(float(np.median(total))),
+        narrow=len(steps) > _MOST_GAPS,
+        ticks=ticks,
+    ).fill(
+        {
+            "steps": columns,
+            **({"areas": areas} if areas else {}),
+            **_above(position[above], total[above], top, start, end),
+        },
+        {
+            "ends": {"start": start, "end": end},
+            "top": {"end": top},
+            "mean": {"location": mean or 0.0, "visible": mean is not None},
+            "x_axis": {"major_label_overrides": {"type": "map", "entries": [[i, name] for i, name in labels.items()]}},
+            **({"ticks": {"ticks": position.tolist()}} if ticks else {}),
+        },
+    )
 
     kind = str(average["kind"])
     steps_of_kind = count(len(steps), "step") + (f" ({kind})" if kind not in ("", "step") else "")
     notes = []
     if in_groups_of > 1:
         notes.append(
-            f"Each of the {len(source.data['x'])} columns is the average of {in_groups_of} steps in a row; "
+            f"Each of the {len(columns['x'])} columns is the average of {in_groups_of} steps in a row; "
             "the thin line above it is the longest of them."
         )
     if mean is not None:
@@ -337,11 +389,44 @@ def _step_chart(
         f"Step time of {steps_of_kind}, one beside the other: from {ms(total.min())} to {ms(total.max())}; "
         f"split into {', '.join(CATEGORY_LABELS[c] for c in shown)}."
     )
-    item = spec.chart(f"Step time: {steps_of_kind}", p, alt, " ".join(notes))
-    return {**item, "trace": {"step_kind": kind}}
+    item = {
+        "kind": "figure",
+        "title": f"Step time: {steps_of_kind}",
+        "figure": figure,
+        "alt": alt,
+        "trace": {"step_kind": kind},
+    }
+    return {**item, "note": " ".join(notes)} if notes else item
 
 
-def _source(
+@cache
+def _chart(
+    shown: tuple[str, ...], columns: tuple[str, ...], areas: tuple[str, ...], *, digits: int, narrow: bool, ticks: bool
+) -> Template:
+    """Return an empty chart, of bars or (with columns for them) of areas, whose data sources have these columns."""
+    p = spec.plot(260, (0, 1), (0, 1), x_label="Step", y_label="Time (ms)")
+    p.x_range.name, p.y_range.name = "ends", "top"
+    p.xgrid.visible = False
+    p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
+    p.xaxis.formatter = NumeralTickFormatter(format="0")
+    p.xaxis[0].name = "x_axis"
+    if ticks:
+        p.xaxis.ticker = FixedTicker(ticks=[], name="ticks")
+    else:
+        p.xaxis.ticker.min_interval = 1
+    source = ColumnDataSource({name: [] for name in columns}, name="steps")
+    if areas:
+        _draw_areas(p, ColumnDataSource({name: [] for name in areas}, name="areas"), shown)
+    else:
+        # Where bars are narrow, gaps between them would only blur the colours.
+        _draw_bars(p, source, shown, width=1.0 if narrow else 0.85)
+    p.add_layout(Span(location=0, dimension="width", line_color=_LINE, line_dash="dashed", line_width=1, name="mean"))
+    _draw_above(p)
+    _chart_hover(p, source, shown, digits)
+    return Template(p)
+
+
+def _columns(
     steps: pd.DataFrame,
     position: NDArray[np.float64],
     left_out: NDArray[np.bool_],
@@ -349,7 +434,7 @@ def _source(
     *,
     several: bool,
     several_hosts: bool,
-) -> ColumnDataSource:
+) -> dict[str, Any]:
     """Return the chart's data: a row a step."""
     number = steps["step"].to_numpy(np.int64)
     data: dict[str, Any] = {
@@ -368,12 +453,12 @@ def _source(
         data["host"] = steps["host"].tolist()
     if several:
         data["device"] = [f"{h} {d}" for h, d in zip(steps["host"], steps["device"], strict=True)]
-    return ColumnDataSource(data, name="steps")
+    return data
 
 
-def _grouped_source(
+def _grouped(
     steps: pd.DataFrame, position: NDArray[np.float64], left_out: NDArray[np.bool_], shown: list[str], size: int
-) -> ColumnDataSource:
+) -> dict[str, Any]:
     """Return the chart's data with a row for so many steps in a row: their average, and the longest of them.
 
     Steps that are left out of averages are left out of these too, unless a group has no others.
@@ -385,23 +470,27 @@ def _grouped_source(
     number = steps["step"].to_numpy(np.int64)
     first = np.flatnonzero(np.diff(group, prepend=-1))
     last = np.append(first[1:], len(steps)) - 1
-    return ColumnDataSource(
-        {
-            "x": (position[first] + position[last]) / 2,
-            "width": (position[last] - position[first] + 1).astype(np.float32),
-            "step": [f"{a} to {b}" for a, b in zip(number[first].tolist(), number[last].tolist(), strict=True)],
-            "total": averaged["duration_ms"].to_numpy(np.float32),
-            "longest": steps["duration_ms"].groupby(group).max().to_numpy(np.float32),
-            "start": steps["start_ms"].to_numpy(np.float32)[first],
-            **{c: averaged[f"{c}_ms"].to_numpy(np.float32) for c in shown},
-        },
-        name="steps",
-    )
+    return {
+        "x": (position[first] + position[last]) / 2,
+        "width": (position[last] - position[first] + 1).astype(np.float32),
+        "step": [f"{a} to {b}" for a, b in zip(number[first].tolist(), number[last].tolist(), strict=True)],
+        "total": averaged["duration_ms"].to_numpy(np.float32),
+        "longest": steps["duration_ms"].groupby(group).max().to_numpy(np.float32),
+        "start": steps["start_ms"].to_numpy(np.float32)[first],
+        **{c: averaged[f"{c}_ms"].to_numpy(np.float32) for c in shown},
+    }
 
 
-def _draw_bars(p: Plot, source: ColumnDataSource, shown: list[str]) -> None:
-    # Where bars are narrow, gaps between them would only blur the colours.
-    width = 0.85 if len(source.data["x"]) <= _MOST_GAPS else 1.0
+def _areas(columns: dict[str, Any], shown: list[str]) -> dict[str, Any]:
+    """Return the corners of areas: one in steps goes from each left edge to the next, so the last right edge is a point too."""
+    half = columns["width"] / 2
+    edges: dict[str, Any] = {"left": np.append(columns["x"] - half, columns["x"][-1] + half[-1])}
+    for name in [*(["longest"] if "longest" in columns else []), *shown]:
+        edges[name] = np.append(columns[name], columns[name][-1:])
+    return edges
+
+
+def _draw_bars(p: Plot, source: ColumnDataSource, shown: tuple[str, ...], width: float) -> None:
     for i, category in enumerate(shown):
         bar = VBar(
             x="x", width=width, bottom=stack(*shown[:i]), top=stack(*shown[: i + 1]),
@@ -410,21 +499,15 @@ def _draw_bars(p: Plot, source: ColumnDataSource, shown: list[str]) -> None:
         spec.draw(p, source, bar, name=category)
 
 
-def _draw_areas(p: Plot, source: ColumnDataSource, shown: list[str]) -> None:
+def _draw_areas(p: Plot, points: ColumnDataSource, shown: tuple[str, ...]) -> None:
     """Draw one area a category: side by side, bars of about a pixel come out pale."""
-    # An area in steps goes from each left edge to the next, so the right edge of the last step is a point too.
-    half = source.data["width"] / 2
-    edges: dict[str, Any] = {"left": np.append(source.data["x"] - half, source.data["x"][-1] + half[-1])}
-    for name in {"longest", *shown} & source.data.keys():
-        edges[name] = np.append(source.data[name], source.data[name][-1:])
-    points = ColumnDataSource(edges)
     for i, category in enumerate(shown):
         area = VAreaStep(
             x="left", y1=stack(*shown[:i]), y2=stack(*shown[: i + 1]), step_mode="after",
             fill_color=CATEGORY_COLORS[category], hatch_pattern=_hatch(category), **_HATCH_STYLE,
         )  # fmt: skip
         spec.draw(p, points, area, name=category)
-    if "longest" in edges:
+    if "longest" in points.data:
         spec.draw(p, points, Step(x="left", y="longest", mode="after", line_color=_LINE, line_width=1))
 
 
@@ -434,7 +517,8 @@ def _hatch(category: str) -> str:
 
 def _positions(number: NDArray[np.int64], *, gaps: bool) -> tuple[NDArray[np.float64], dict[int | float | str, str]]:
     """Place of each step on the x axis: its number, unless numbers repeat or leave (wide) gaps; then the labels of the places."""
-    distinct = len(np.unique(number)) == len(number)
+    # Larger numbers have no place of their own in the four bytes that a place gets.
+    distinct = len(np.unique(number)) == len(number) and np.abs(number).max(initial=0) < 2**23
     if distinct and np.ptp(number) < (2 if gaps else 1) * len(number):
         return number.astype(float), {}
     return np.arange(len(number), dtype=float), {i: str(n) for i, n in enumerate(number.tolist())}
@@ -462,33 +546,41 @@ def _top(total: NDArray[np.float64], left_out: NDArray[np.bool_]) -> tuple[float
     return 1.05 * highest or 1.0, nothing
 
 
-def _mark_above(p: Plot, position: NDArray[np.float64], total: NDArray[np.float64], top: float) -> None:
-    if not len(position):
-        return
-    mark = Scatter(x="x", y=0.96 * top, marker="triangle", size=8, fill_color="#c8202b", line_color="white")
-    spec.draw(p, ColumnDataSource({"x": position}), mark)
-    room = _ROOM_FOR_TIME * (p.x_range.end - p.x_range.start)
+def _draw_above(p: Plot) -> None:
+    """Draw marks of what reaches above the axis, with its time at either side."""
+    mark = Scatter(x="x", y="y", marker="triangle", size=8, fill_color="#c8202b", line_color="white")
+    spec.draw(p, ColumnDataSource({"x": [], "y": []}, name="above"), mark)
+    for name, offset, align in (("times_right", 8, "left"), ("times_left", -8, "right")):
+        words = Text(
+            x="x", y="y", text="words", x_offset=offset, text_align=align, text_baseline="middle", text_font_size="11px"
+        )
+        spec.draw(p, ColumnDataSource({"x": [], "y": [], "words": []}, name=name), words)
+
+
+def _above(
+    position: NDArray[np.float64], total: NDArray[np.float64], top: float, start: float, end: float
+) -> dict[str, dict[str, Any]]:
+    """Return the data of the marks, and of the times of those that have room for it."""
+    room = _ROOM_FOR_TIME * (end - start)
     named, taken = [], -np.inf
     for i, x in enumerate(position.tolist()):
         if x - taken >= room:
             named.append(i)
             taken = x
-    middle = (p.x_range.start + p.x_range.end) / 2
     # A word ends at the edge of the chart, or begins at its own mark.
-    to_left = [i for i in named if position[i] > p.x_range.end - room and position[i] >= middle]
-    for side, offset, align in (([i for i in named if i not in to_left], 8, "left"), (to_left, -8, "right")):
-        if not side:
-            continue
-        words = [ms(t) for t in total[side]]
-        spec.caption(
-            p,
-            position[side],
-            [0.96 * top] * len(words),
-            words,
-            text_align=align,
-            x_offset=offset,
-            text_font_size="11px",
-        )
+    to_left = [i for i in named if position[i] > end - room and position[i] >= (start + end) / 2]
+    sides = {"times_right": [i for i in named if i not in to_left], "times_left": to_left}
+    return {
+        "above": {"x": position, "y": np.full(len(position), 0.96 * top)},
+        **{
+            name: {
+                "x": position[side],
+                "y": np.full(len(side), 0.96 * top),
+                "words": [ms(time) for time in total[side].tolist()],
+            }
+            for name, side in sides.items()
+        },
+    }
 
 
 def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64]) -> str:
@@ -497,9 +589,12 @@ def _list_steps(number: NDArray[np.int64], total: NDArray[np.float64]) -> str:
     return named + (f" and {len(number) - most:,} more" if len(number) > most else "")
 
 
-def _chart_hover(p: Plot, source: ColumnDataSource, shown: list[str], median: float) -> None:
+def _hover_digits(median_ms: float) -> int:
+    return int(np.clip(2 - np.floor(np.log10(median_ms)), 0, 4)) if median_ms > 0 else 3
+
+
+def _chart_hover(p: Plot, source: ColumnDataSource, shown: tuple[str, ...], digits: int) -> None:
     """Tell all categories of the step under the pointer, wherever in its column that is."""
-    digits = int(np.clip(2 - np.floor(np.log10(median)), 0, 4)) if median > 0 else 3
     number = "{0,0." + "0" * digits + "}" if digits else "{0,0}"
     whole = VBar(x="x", top="total", width="width", fill_color=None, line_color=None)
     lit = VBar(x="x", top="total", width="width", fill_color=_LINE, fill_alpha=0.3, line_color=None)

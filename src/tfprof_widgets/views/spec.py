@@ -92,7 +92,8 @@ def switch(id: str, label: str, cases: Mapping[str, tuple[str, Sequence[Item]]],
     cases : mapping
         What each option's value stands for: its label and its items.
     trait : str, optional
-        Trait of the widget that holds the label of the case shown: switches of the same trait change together.
+        Trait of the widget that holds the label of the case shown, none of the case whose value is empty: switches of the same trait
+        change together.
     """
     return {
         **({"trait": trait} if trait else {}),
