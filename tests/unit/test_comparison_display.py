@@ -14,6 +14,7 @@ from tfprof_widgets.comparison import result
 from tfprof_widgets.report import Report
 from tfprof_widgets.views.alone import tables_of
 from tfprof_widgets.xspace import read
+from view_frames import every
 
 
 def report_of(space: Space) -> Report:
@@ -30,14 +31,6 @@ def on_gpus() -> tfprof.Comparison:
     return tfprof.compare(*(report_of(run) for run in runs))
 
 
-def items_of(items, kind):
-    for item in items:
-        if item["kind"] == kind:
-            yield item
-        for inner in [item.get("children", []), *item.get("cases", {}).values()]:
-            yield from items_of(inner, kind)
-
-
 @pytest.mark.parametrize("make", [on_cpus, on_gpus])
 def test_every_tab_is_made_and_names_only_tables_that_are_there(make):
     comparison = make()
@@ -45,8 +38,8 @@ def test_every_tab_is_made_and_names_only_tables_that_are_there(make):
     named = set().union(*(tables_of(tab, list(payload.tables)) for tab in payload.tabs))
     assert named == set(payload.tables)
     for tab in payload.tabs:
-        assert not any(item.get("level") == "error" for item in items_of(tab["items"], "text")), tab["title"]
-        assert all(item["table"] in payload.tables for item in items_of(tab["items"], "table"))
+        assert not any(item.get("level") == "error" for item in every(tab["items"], "text")), tab["title"]
+        assert all(item["table"] in payload.tables for item in every(tab["items"], "table"))
     assert payload.spec["head"]["answer"]["text"] == comparison.statement
 
 
@@ -57,10 +50,10 @@ def test_kernels_have_a_tab_only_where_there_are_any():
 
 def test_the_steps_are_drawn_as_bars_side_by_side_and_as_a_distribution():
     tab = on_cpus().payload.tabs[0]
-    titles = [item["title"] for item in items_of(tab["items"], "figure")]
+    titles = [item["title"] for item in every(tab["items"], "figure")]
     assert titles[0].startswith("Typical step: ")
     assert titles[1:] == ["Times of the steady steps"]
-    legend = next(items_of(tab["items"], "facts"))
+    legend = next(every(tab["items"], "facts"))
     assert legend["rows"][0]["label"] == "Input"  # the category with the largest difference first
     assert "(−" in legend["rows"][0]["value"]
 
@@ -70,7 +63,7 @@ def test_the_bars_title_has_the_sentences_numbers():
     comparison = tfprof.compare(slow, fast)
     before, after = re.search(r"([\d.]+) → ([\d.]+ ms)", comparison.statement).groups()
     assert float(before) > 10 > float(after.removesuffix(" ms"))  # of different numbers of digits
-    title = next(items_of(comparison.payload.tabs[0]["items"], "figure"))["title"]
+    title = next(every(comparison.payload.tabs[0]["items"], "figure"))["title"]
     assert title == f"Typical step: {before} → {after}"
 
 
@@ -89,15 +82,15 @@ def test_what_is_not_alike_heads_the_steps():
 def test_more_than_two_runs_are_listed():
     reports = [report_of(cpu_fit_capture(1, 12, seed=seed)) for seed in range(3)]
     tab = tfprof.compare(*reports).payload.tabs[0]
-    assert "compared_runs" in [item["table"] for item in items_of(tab["items"], "table")]
+    assert "compared_runs" in [item["table"] for item in every(tab["items"], "table")]
 
 
 def test_runs_without_steps_and_memory_say_so():
     space = Space("worker-0")
     space.plane("/host:CPU").line("python", id=1).event("EagerExecute", 0, 50, eager_op="MatMul", is_func=0)
     tabs = {tab["id"]: tab for tab in tfprof.compare(report_of(space), report_of(space)).payload.tabs}
-    assert "No step was found" in next(items_of(tabs["steps"]["items"], "text"))["text"]
-    assert "No allocation was recorded" in next(items_of(tabs["memory"]["items"], "text"))["text"]
+    assert "No step was found" in next(every(tabs["steps"]["items"], "text"))["text"]
+    assert "No allocation was recorded" in next(every(tabs["memory"]["items"], "text"))["text"]
 
 
 def test_names_are_escaped_and_the_summary_says_the_sentence():
@@ -117,6 +110,9 @@ def test_a_comparison_is_saved_as_one_file_and_as_tables(tmp_path):
     files = comparison.to_csv(tmp_path / "tables")
     assert [file.stem for file in files] == ["steps", "ops", "kernels", "input_ops", "memory", "overview", "runs"]
     assert len(pd.read_csv(tmp_path / "tables" / "ops.csv")) == len(comparison.ops)
+    comparison.ops.loc[0, "name"] = "=1+1"  # a formula to a spreadsheet
+    comparison.to_csv(tmp_path / "tables")
+    assert pd.read_csv(tmp_path / "tables" / "ops.csv")["name"][0] == "'=1+1"
 
 
 def test_the_widget_holds_the_same_payload():
@@ -130,7 +126,7 @@ def test_the_widget_holds_the_same_payload():
 def test_a_long_trace_is_thinned_and_it_is_said(monkeypatch):
     monkeypatch.setattr(result, "MOST_DRAWN", 500)
     tab = on_cpus().payload.tabs[-1]
-    (said,) = items_of(tab["items"], "text")
+    (said,) = every(tab["items"], "text")
     assert said["text"].count("rows for") == 2
     whole = on_cpus().before.timelines[0]
     assert f"{len(whole.events) + len(whole.hidden):,} events" in said["text"]

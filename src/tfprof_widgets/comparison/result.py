@@ -468,15 +468,13 @@ class Comparison:
         return target
 
     def to_csv(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write each table as a CSV file into a directory, which is made if need be; return the files written."""
-        target = Path(directory)
-        target.mkdir(parents=True, exist_ok=True)
-        written = []
-        for name in _TABLES:
-            file = target / f"{name}.csv"
-            getattr(self, name).to_csv(file, index=False)
-            written.append(file)
-        return written
+        """Write each table as a CSV file into a directory, which is made if need be; return the files written.
+
+        A spreadsheet takes a text that begins with ``=``, ``+``, ``-`` or ``@`` for a formula; such a text gets an apostrophe before it.
+        """
+        from ..export.csv_text import write_tables
+
+        return write_tables(((name, getattr(self, name)) for name in _TABLES), directory)
 
 
 _HOW_TO_MARK = "Mark the steps of your own loop (with tfprof.step(i): …) to compare steps."

@@ -1,18 +1,32 @@
-"""Texts of a profile in CSV files: to a spreadsheet none of them may be a formula."""
+"""Tables as CSV files, in which no text of a profile may be a formula to a spreadsheet."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable
 
 # What spreadsheets take for the beginning of a formula; the last four are the wide forms that some take too.
 _NUMBER = re.compile(r"[+-][\d.]+(e[+-]?\d+)?", re.IGNORECASE)
 _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def write_tables(tables: Iterable[tuple[str, pd.DataFrame]], directory: str | os.PathLike[str]) -> list[Path]:
+    """Write each named table as a CSV file into a directory, which is made if need be; return the files written."""
+    target = Path(directory)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, table in tables:
+        file = target / f"{name}.csv"
+        without_formulas(table).to_csv(file, index=False)
+        written.append(file)
+    return written
 
 
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
