@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 
 if TYPE_CHECKING:
@@ -22,6 +23,25 @@ REPORT = ".jp-OutputArea-output .tfprof-app"
 WIDGET = "globalThis.jupyterapp.shell.currentWidget"
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def own_folders(home: Path) -> dict[str, str]:
+    """Environment variables that give a Jupyter server settings, signatures and files of its own."""
+    folders = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+        "IPYTHONDIR": "ipython",
+    }
+    return {name: str(home / folder) for name, folder in folders.items()}
+
+
 class Lab:
     """A JupyterLab server with settings, signatures and files of its own."""
 
@@ -29,32 +49,22 @@ class Lab:
         self.home = home
         self.root = home / "notebooks"
         self.root.mkdir(parents=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.origin = f"http://127.0.0.1:{free.getsockname()[1]}"
+        port = free_port()
+        self.origin = f"http://127.0.0.1:{port}"
         # A new JupyterLab asks whether it may fetch news.
         notification = home / "settings" / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
         notification.parent.mkdir(parents=True)
         notification.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
-        folders = {
-            "JUPYTER_CONFIG_DIR": "config",
-            "JUPYTER_DATA_DIR": "data",
-            "JUPYTER_RUNTIME_DIR": "runtime",
-            "JUPYTERLAB_SETTINGS_DIR": "settings",
-            "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-            "IPYTHONDIR": "ipython",
-        }
-        environment = dict(os.environ, **{name: str(home / folder) for name, folder in folders.items()})
         self.log = home / "server.log"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser"),
-                    *("--ip=127.0.0.1", f"--port={self.origin.rsplit(':')[-1]}", "--ServerApp.port_retries=0"),
+                    *("--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0"),
                     *("--IdentityProvider.token=", f"--ServerApp.root_dir={self.root}"),
                     "--LabApp.extension_manager=readonly",
                 ],
-                env=environment,
+                env={**os.environ, **own_folders(home)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -80,6 +90,14 @@ class Lab:
     def get(self, path: str):
         with urllib.request.urlopen(self.origin + path, timeout=5) as answer:
             return json.load(answer)
+
+    def write(self, name: str, *sources: str) -> Path:
+        """Write a notebook with a cell for each source; none has been run."""
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook = nbformat.v4.new_notebook(metadata={"kernelspec": kernel})
+        notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in sources]
+        nbformat.write(notebook, self.root / name)
+        return self.root / name
 
     def stop(self) -> None:
         self.process.terminate()

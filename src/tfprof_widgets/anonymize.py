@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from .report import Report
     from .session import CaptureInfo
     from .xspace import Stats, XSpace
 
@@ -238,6 +239,30 @@ class Anonymizer:
 
     def _stats(self, stats: Stats) -> Stats:
         return stats.with_texts(self._value)
+
+
+def anonymized(report: Report) -> Report:
+    """Return a report with stand-ins in all its texts; see `Report.anonymized`."""
+    from .report import Report
+
+    spaces = [host.trace.space for host in report.hosts]
+    about = [] if report.capture is None else [report.capture.name, *report.capture.notes, report.capture.error or ""]
+    stand_in = Anonymizer(spaces, [*about, *report._notes])
+    capture = None if report.capture is None else stand_in.capture(report.capture)
+    made = Report([stand_in.space(space) for space in spaces], capture=capture)
+    for new, old in zip(made.hosts, report.hosts, strict=True):
+        new.trace.host = stand_in(old.trace.host)
+    made._own_tracks = [
+        {
+            stand_in(name): frame.assign(name=[stand_in(str(each)) for each in frame["name"]])
+            for name, frame in own.items()
+        }
+        for own in report._own_tracks
+    ]
+    made._notes = [*map(stand_in, report._notes), stand_in.statement()]
+    made.is_anonymized = True
+    made.max_mb = report.max_mb
+    return made
 
 
 def _account() -> str:

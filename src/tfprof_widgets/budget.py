@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .analysis.thinning import Thinned
     from .analysis.timeline import Timeline
     from .display.payload import Payload
-    from .drawn import Drawn
+    from .report.drawn import Drawn
 
 #: Size in MB that a page may have unless another is asked for.
 DEFAULT_MAX_MB = 4.0

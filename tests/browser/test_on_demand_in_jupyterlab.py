@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import nbformat
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -19,8 +18,8 @@ expect = playwright.expect
 
 # Little is sent at once, so that a window must be narrow; and the page is too small for a third of the events.
 SOURCE = """
-import tfprof_widgets as tfprof, tfprof_widgets.on_demand
-tfprof_widgets.on_demand.MOST_EVENTS = 3000
+import tfprof_widgets as tfprof, tfprof_widgets.report.on_demand
+tfprof_widgets.report.on_demand.MOST_EVENTS = 3000
 report = tfprof.load({path!r})
 report.max_mb = (len(report.html) - 60_000) / 1e6
 report
@@ -57,11 +56,7 @@ def capture(tmp_path_factory):
 @pytest.fixture(scope="module")
 def notebook(browser, tmp_path_factory):
     lab = Lab(tmp_path_factory.mktemp("on_demand"))
-    written = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
-    written.cells = [nbformat.v4.new_code_cell("1 + 1")]
-    nbformat.write(written, lab.root / "big.ipynb")
+    lab.write("big.ipynb", "1 + 1")
     opened = Notebook(browser, lab, "big.ipynb")
     yield opened
     opened.close()

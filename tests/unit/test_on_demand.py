@@ -15,8 +15,9 @@ from tfprof_widgets.analysis.details import first_row, stat_columns
 from tfprof_widgets.analysis.flows import flows
 from tfprof_widgets.analysis.thinning import thinned
 from tfprof_widgets.analysis.unmerging import Unmerger
-from tfprof_widgets.on_demand import OnDemand
-from tfprof_widgets.report import Report, _answering
+from tfprof_widgets.report import Report
+from tfprof_widgets.report.link import answer, answering
+from tfprof_widgets.report.on_demand import OnDemand
 from tfprof_widgets.views.colors import OpColors
 from tfprof_widgets.xspace import read
 
@@ -195,7 +196,7 @@ def test_every_question_gets_its_answer(report):
         )
         thin = report._trimmed.timelines[0]
         assert item["part"]["alone"] == thin.n_alone < item["part"]["events"]
-        hear = _answering(weakref.ref(report))
+        hear = answering(weakref.ref(report))
         link = Link()
         question = {"timeline": item["events"], "rows": len(thin.data.events), "range_ms": [0, 1]}
         hear(link, {**question, "kind": "window", "question": 7}, [])
@@ -225,7 +226,7 @@ def test_every_question_gets_its_answer(report):
 def test_a_report_that_is_gone_is_told():
     link = Link()
     report = report_of(gpu_capture(1, 3))
-    hear = _answering(weakref.ref(report))
+    hear = answering(weakref.ref(report))
     del report
     gc.collect()
     hear(link, {"kind": "window", "question": 1}, [])
@@ -237,7 +238,7 @@ def test_a_page_that_has_all_asks_for_nothing(report):
     trace = next(tab for tab in report.payload.tabs if tab["id"] == "trace")
     assert all("part" not in item for item in trace["items"])
     with pytest.raises(ValueError, match="no part of a trace"):
-        report._answer({"kind": "window", "timeline": "timeline_0_events"})
+        answer(report, {"kind": "window", "timeline": "timeline_0_events"})
     report.max_mb = 4
 
 

@@ -130,7 +130,7 @@ def test_importing_the_package_imports_neither_tensorflow_nor_pandas():
     import sys
 
     code = "import sys, tfprof_widgets; print(*[m for m in ('tensorflow', 'pandas', 'bokeh', 'pyarrow') if m in sys.modules])"
-    source = Path(report_module.__file__).parents[1]
+    source = Path(report_module.__file__).parents[2]
     out = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env={"PYTHONPATH": str(source)}
     )

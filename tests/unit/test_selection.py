@@ -14,6 +14,7 @@ from generate import Space, gpu_capture
 from tfprof_widgets.display import assets
 from tfprof_widgets.display.payload import Payload
 from tfprof_widgets.report import Report
+from tfprof_widgets.report.link import answer as answered
 from tfprof_widgets.xspace import read
 
 try:
@@ -246,11 +247,11 @@ def test_a_page_with_a_part_of_the_trace_means_what_it_shows_whatever_was_done_s
     assert len(expected) > 0
     window = {"kind": "window", "timeline": before["events"], "range_ms": [0, 10]}
     window["rows"] = int(tracks.loc[tracks["kind"] != "counter", "count"].sum())
-    answer = report._answer(window)
+    answer = answered(report, window)
 
     report.add_track(own("One"), "One")
     report.max_mb = 0.8 * report.max_mb
     assert item_of(report.payload)["events"] != before["events"]
     link.set_state({"selection": {**told, "range_ms": [0, 2]}})
     pd.testing.assert_frame_equal(report.selection, expected)
-    assert report._answer(window) == answer
+    assert answered(report, window) == answer

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.thinning import thinned
-from ..report import Report, load, tab_or_error
+from ..report import Report, load
+from ..report.tabs import tab_or_error
 from . import sentence, tables
 from .statistics import MEDIAN_LEVEL_PCT, RATIO_LEVEL_PCT, Change, compare_times
 from .steady import Circumstances, Run, circumstances, kinds_of, run_of

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .analysis.details import first_row, stat_columns
-from .analysis.flows import flows
-from .analysis.unmerging import Unmerger
-from .display.payload import Payload
-from .views.stat_words import words_of
-from .views.timeline import add_unmerged
-from .views.visible import visible
+from ..analysis.details import first_row, stat_columns
+from ..analysis.flows import flows
+from ..analysis.unmerging import Unmerger
+from ..display.payload import Payload
+from ..views.stat_words import words_of
+from ..views.timeline import add_unmerged
+from ..views.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from .analysis.details import StatColumn
-    from .analysis.events import Trace
-    from .analysis.flows import Flow
-    from .analysis.thinning import Thinned
-    from .analysis.timeline import Timeline
-    from .views.colors import OpColors
+    from ..analysis.details import StatColumn
+    from ..analysis.events import Trace
+    from ..analysis.flows import Flow
+    from ..analysis.thinning import Thinned
+    from ..analysis.timeline import Timeline
+    from ..views.colors import OpColors
 
 Answer = tuple[dict[str, Any], dict[str, bytes]]
 
