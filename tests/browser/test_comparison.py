@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import nbformat
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -14,6 +13,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 import tfprof_widgets as tfprof  # noqa: E402
 from chromium import offline_page  # noqa: E402
 from generate import cpu_fit_capture, gpu_capture  # noqa: E402
+from lab import REPORT, WIDGET, Lab, Notebook, shut_down  # noqa: E402
 from tfprof_widgets.report import Report  # noqa: E402
 from tfprof_widgets.xspace import read  # noqa: E402
 
@@ -171,24 +171,21 @@ def used(notebook) -> None:
 
 
 def test_in_jupyterlab_and_reopened_without_a_kernel(browser, tmp_path):
-    lab_tests = pytest.importorskip("browser.test_jupyterlab", reason="needs JupyterLab and what its tests need")
-    lab = lab_tests.Lab(tmp_path / "author")
+    pytest.importorskip("jupyterlab")
+    lab = Lab(tmp_path / "author")
     try:
         for name, layers in (("before", 3), ("after", 1)):
             gpu_capture(steps=8, layers=layers).save(lab.root / f"{name}.xplane.pb")
-        written = nbformat.v4.new_notebook()
-        written.cells = [nbformat.v4.new_code_cell(CELL.strip())]
-        written.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        nbformat.write(written, lab.root / NAME)
-        live = lab_tests.Notebook(browser, lab, NAME)
+        lab.write(NAME, CELL)
+        live = Notebook(browser, lab, NAME)
         live.command("notebook:run-all-cells")
-        live.page.locator(lab_tests.REPORT).first.wait_for(timeout=60_000)
+        live.page.locator(REPORT).first.wait_for(timeout=60_000)
         used(live)
         live.command("docmanager:save")
-        live.page.wait_for_function(f"!{lab_tests.WIDGET}.context.model.dirty")
-        lab_tests.shut_down(live)
+        live.page.wait_for_function(f"!{WIDGET}.context.model.dirty")
+        shut_down(live)
 
-        again = lab_tests.Notebook(browser, lab, NAME, kernels=False)
+        again = Notebook(browser, lab, NAME, kernels=False)
         used(again)
         assert lab.get("/api/kernels") == []
         again.close()

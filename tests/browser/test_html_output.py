@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from bokeh.embed import json_item  # noqa: E402
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem  # noqa: E402
 from bokeh.plotting import figure  # noqa: E402
 
+from chromium import offline_page  # noqa: E402
 from tfprof_widgets.display.html import report_page  # noqa: E402
 from tfprof_widgets.display.payload import Payload  # noqa: E402
 from tfprof_widgets.display.static_summary import to_html  # noqa: E402
@@ -190,21 +190,9 @@ def page_path(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, page_path):
-    """The page, opened; at the end nothing was asked of any network, and nothing went wrong."""
-    context = browser.new_context(accept_downloads=True)
-    asked, errors = [], []
-    context.on("request", lambda request: asked.append(request.url))
-    context.route(re.compile("^(?!file:|data:|blob:)"), lambda route: route.abort())
-    page = context.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.goto(page_path.as_uri())
-    page.wait_for_selector(".tfprof-app [role=tabpanel]:not([hidden])")
-    yield page
-    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [page_path.as_uri()]
-    assert page.evaluate("globalThis.pwned") is None
-    assert [error for error in errors if 'named "nowhere"' not in error] == []
-    context.close()
+    """The page, opened; at the end nothing was asked of any network, and nothing went wrong but what is meant to."""
+    with offline_page(browser, page_path, 1280, meant='named "nowhere"') as page:
+        yield page
 
 
 def rows(page):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 
-import nbformat
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -68,11 +67,7 @@ def colleague(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(lab):
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS]
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, lab.root / NAME)
-    return lab.root / NAME
+    return lab.write(NAME, *CELLS)
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +82,7 @@ def live(browser, lab, written):
 
 def test_tools_compose_and_follow_python_and_a_report_shown_again_starts_where_it_was(browser, lab):
     name = "composed.ipynb"
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell(source.strip()) for source in CELLS]
-    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, lab.root / name)
+    lab.write(name, *CELLS)
     opened = Notebook(browser, lab, name)
     opened.command("notebook:run-all-cells")
     opened.page.get_by_text("rows of steps: 40").wait_for(timeout=120_000)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -53,23 +55,26 @@ def small_trace() -> tuple[Trace, Timeline, str]:
     return trace, *page_of(trace)
 
 
-@pytest.fixture
-def viewer(browser, small_trace):
-    trace, data, html = small_trace
-    viewer = Viewer(*open_painted(browser, html), data=data, trace=trace)
+@contextmanager
+def viewed(browser, trace: Trace, data: Timeline, html: str, **options: object) -> Iterator[Viewer]:
+    """Open a page of a trace; at the end nothing has gone wrong."""
+    viewer = Viewer(*open_painted(browser, html, **options), data=data, trace=trace)
     yield viewer
     assert viewer.problems == []
     viewer.page.context.close()
+
+
+@pytest.fixture
+def viewer(browser, small_trace):
+    with viewed(browser, *small_trace) as viewer:
+        yield viewer
 
 
 @pytest.fixture(scope="module")
 def cpu_fit(browser, capture):
     trace = Trace(xspace.read(capture("cpu_fit")))
-    data, html = page_of(trace)
-    viewer = Viewer(*open_painted(browser, html, width=1400), data=data, trace=trace)
-    yield viewer
-    assert viewer.problems == []
-    viewer.page.context.close()
+    with viewed(browser, trace, *page_of(trace), width=1400) as viewer:
+        yield viewer
 
 
 # ---- what is drawn ------------------------------------------------------------------------------------------------
@@ -78,21 +83,15 @@ def cpu_fit(browser, capture):
 @pytest.fixture(scope="module")
 def gpu_w0(browser, capture):
     trace = Trace(xspace.read(capture("gpu_w0")))
-    data, html = page_of(trace)
-    viewer = Viewer(*open_painted(browser, html, width=1400), data=data, trace=trace)
-    yield viewer
-    assert viewer.problems == []
-    viewer.page.context.close()
+    with viewed(browser, trace, *page_of(trace), width=1400) as viewer:
+        yield viewer
 
 
 @pytest.fixture(scope="module")
 def gpu(browser):
     trace = Trace(xspace.read(gpu_capture(2, steps=40).bytes()))
-    data, html = page_of(trace)
-    viewer = Viewer(*open_painted(browser, html, width=1400), data=data, trace=trace)
-    yield viewer
-    assert viewer.problems == []
-    viewer.page.context.close()
+    with viewed(browser, trace, *page_of(trace), width=1400) as viewer:
+        yield viewer
 
 
 @pytest.mark.parametrize(
@@ -271,17 +270,14 @@ def test_ctrl_and_the_wheel_zoom_at_once(viewer: Viewer) -> None:
 @pytest.fixture
 def touched(browser, small_trace):
     """A viewer on a screen that is touched, and a function that puts fingers on it."""
-    trace, data, html = small_trace
-    viewer = Viewer(*open_painted(browser, html, has_touch=True), data=data, trace=trace)
-    session = viewer.page.context.new_cdp_session(viewer.page)
+    with viewed(browser, *small_trace, has_touch=True) as viewer:
+        session = viewer.page.context.new_cdp_session(viewer.page)
 
-    def touch(kind: str, *fingers: tuple[float, float]) -> None:
-        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers)]
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        def touch(kind: str, *fingers: tuple[float, float]) -> None:
+            points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers)]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
-    yield viewer, touch
-    assert viewer.problems == []
-    viewer.page.context.close()
+        yield viewer, touch
 
 
 def test_one_finger_pans_and_a_tap_selects(touched) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -29,11 +28,7 @@ MADE = {
 def notebook(browser, tmp_path_factory):
     """One notebook of one JupyterLab for all of the tests; it opens saved profiles, so its kernel needs no TensorFlow."""
     lab = Lab(tmp_path_factory.mktemp("tools"))
-    written = nbformat.v4.new_notebook(
-        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    )
-    written.cells = [nbformat.v4.new_code_cell("import tfprof_widgets as tfprof")]
-    nbformat.write(written, lab.root / "tools.ipynb")
+    lab.write("tools.ipynb", "import tfprof_widgets as tfprof")
     opened = Notebook(browser, lab, "tools.ipynb")
     opened.command("notebook:run-cell")
     opened.page.wait_for_function(f"{WIDGET}.content.activeCell.model.executionCount > 0")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,34 +13,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab import free_port, own_folders
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
 @contextmanager
 def running(command: Sequence[str], port: int, home: Path, ready: str) -> Iterator[str]:
     """Run a server as long as it is needed; gives its origin once `ready` (a path) is answered."""
-    folders = {
-        "JUPYTER_CONFIG_DIR": "config",
-        "JUPYTER_DATA_DIR": "data",
-        "JUPYTER_RUNTIME_DIR": "runtime",
-        "JUPYTERLAB_SETTINGS_DIR": "settings",
-        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-        "IPYTHONDIR": "ipython",
-        "XDG_CONFIG_HOME": "xdg",
-        "XDG_STATE_HOME": "xdg",
-        "XDG_CACHE_HOME": "xdg",
+    environment = {
+        **os.environ,
+        **own_folders(home),
+        **{f"XDG_{each}_HOME": str(home / "xdg") for each in ("CONFIG", "STATE", "CACHE")},
+        "MARIMO_SKIP_UPDATE_CHECK": "1",
     }
-    environment = dict(
-        os.environ, MARIMO_SKIP_UPDATE_CHECK="1", **{name: str(home / folder) for name, folder in folders.items()}
-    )
     origin = f"http://127.0.0.1:{port}"
     log = home / "server.log"
     with log.open("wb") as out:

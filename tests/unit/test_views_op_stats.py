@@ -11,7 +11,7 @@ from bokeh.models import AnnularWedge, ColumnDataSource
 
 from tfprof_widgets.views.colors import NEUTRAL_COLOR, OpColors
 from tfprof_widgets.views.op_stats import op_stats_tab, ops_table
-from view_frames import HOSTILE, Recorder, ops_frame
+from view_frames import HOSTILE, Recorder, every, ops_frame
 
 
 def tab_of(ops):
@@ -19,13 +19,6 @@ def tab_of(ops):
     tab = op_stats_tab(recorder, ops)
     json.dumps(tab, allow_nan=False)
     return tab, recorder
-
-
-def every(items, kind):
-    for item in items:
-        if item["kind"] == kind:
-            yield item
-        yield from every(item.get("children", []), kind)
 
 
 def cases(tab):
