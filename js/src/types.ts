@@ -105,11 +105,14 @@ export interface Column {
   width?: number;
   /** Pixels, and more where there is room. */
   min_width?: number;
+  max_width?: number;
   hint?: string;
   /** Its texts are names that the trace can show. */
   trace?: boolean;
   /** A field whose short texts are shown in place of its own. */
   label?: string;
+  /** A field that holds the digits of each row, in place of `digits`. */
+  digits_field?: string;
 }
 
 export interface Sort {

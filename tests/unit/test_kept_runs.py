@@ -127,6 +127,8 @@ def test_a_report_shows_how_it_compares_and_keeps_no_other_report():
     assert payload.head["facts"][-1] == {"label": "Against In [1]", "value": comparison.statement.removesuffix(".")}
     assert payload.head["answer"]["links"][0]["href"] == "tool:compared"
     assert {"compared_ops", "compared_overview"} <= set(payload.tables)
+    code = next(part["text"] for part in payload.tabs[-1]["items"][-1]["change"] if part.get("code"))
+    assert code.endswith("tfprof.compare(tfprof.history('In [1]'), tfprof.history('In [2]'))")
     assert comparison.statement.removesuffix(".") in after.text
     gone = weakref.ref(before)
     del before, comparison

@@ -49,6 +49,29 @@ export function rowsOf(table: Table, where?: Where): Row[] {
 
 const isNumeric = (column: Column) => column.kind === "number" || column.kind === "percent";
 
+/** Rough widths of what is written: of a figure, of a letter of a title, and of what is around both. */
+const FIGURE_PX = 8.3;
+const LETTER_PX = 7.3;
+const AROUND_PX = 18;
+
+/** How wide a column must be for the longest word of its title, and, if it is of numbers, for the largest of them. */
+export function neededWidth(column: Column, rows: Row[]): number {
+  const words = `${column.title} ${column.unit ?? ""}`.split(" ").map((word) => LETTER_PX * word.length);
+  const numbers: number[] = [];
+  if (isNumeric(column)) {
+    let [least, most] = [0, 0];
+    for (const row of rows) {
+      const value = Number(row[column.field]);
+      if (value > most) most = value;
+      if (value < least) least = value;
+    }
+    // Points and commas are narrow.
+    const shown = [least, most].map((value) => formatCell(value, column));
+    numbers.push(...shown.map((text) => FIGURE_PX * text.replace(/[.,]/g, "").length + (FIGURE_PX / 2) * text.replace(/[^.,]/g, "").length));
+  }
+  return Math.ceil(Math.max(...words, ...numbers)) + AROUND_PX;
+}
+
 /** Numbers by size, text as people count (`dense_2` before `dense_10`), missing values last either way. */
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 export function compare(a: unknown, b: unknown, dir: "asc" | "desc"): number {
@@ -113,7 +136,7 @@ export interface MountedTable extends Mounted {
 export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context, given: Row[], room = given.length): Promise<MountedTable> {
   let rows = given;
   const known = new Set(Object.keys(rows[0] ?? {}));
-  const missing = rows.length > 0 ? item.columns.flatMap(({ field, label }) => [field, label ?? field]).filter((field) => !known.has(field)) : [];
+  const missing = rows.length > 0 ? item.columns.flatMap(({ field, label, digits_field }) => [field, label ?? field, digits_field ?? field]).filter((field) => !known.has(field)) : [];
   if (missing.length > 0) throw new Error(`its data has no column ${missing.join(", ")}`);
 
   const heading = item.title ? h("h4", { class: "tfprof-heading", id: uniqueId("table") }, item.title) : null;
@@ -168,6 +191,7 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
 
   const definition = (column: Column): ColumnDefinition => {
     const numeric = isNumeric(column);
+    const needed = neededWidth(column, rows);
     return {
       field: column.field,
       title: column.title,
@@ -183,11 +207,12 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
         const content =
           column.kind === "text"
             ? nameContent(formatCell(cell.getValue(), column), column.label && row[column.label], parts(column))
-            : cellContent(cell.getValue(), column, largest(column));
+            : cellContent(cell.getValue(), column.digits_field === undefined ? column : { ...column, digits: Number(row[column.digits_field]) }, largest(column));
         return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue())) : content;
       },
-      minWidth: column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180),
-      ...(column.width !== undefined ? { width: column.width } : {}),
+      minWidth: Math.max(needed, column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180)),
+      ...(column.width !== undefined ? { width: Math.max(needed, column.width) } : {}),
+      ...(column.max_width !== undefined ? { maxWidth: Math.max(needed, column.max_width) } : {}),
       widthGrow: numeric || column.kind === "bool" ? 1 : 3,
     };
   };

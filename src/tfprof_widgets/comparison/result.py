@@ -272,10 +272,14 @@ class Comparison:
         notes = []
         before, after = self.sides
         if len(before.ms) and len(after.ms):
-            counted = [f"{len(run.ms):,} of {run.steps:,} steps" for run in (before, after)]
-            notes.append(
-                f"Compared: the median of {counted[0]} before and {counted[1]} after; first, last, traced and compiling steps are left out."
+            counted = [
+                "the only step" if run.steps == 1 else f"the median of {len(run.ms):,} of {run.steps:,} steps"
+                for run in (before, after)
+            ]
+            left_out = (
+                "; first, last, traced and compiling steps are left out" if max(before.steps, after.steps) > 1 else ""
             )
+            notes.append(f"Compared: {counted[0]} before and {counted[1]} after{left_out}.")
             for name, run in (("before", before), ("after", after)):
                 if run.unsteady:
                     notes.append(f"Every step {name} was traced or compiled: all of them are taken.")
@@ -411,13 +415,25 @@ class Comparison:
             if tab_id != "trace":  # both timelines would double the notebook
                 cases[tab_id] = (title, tab_or_error(tab_id, title, make)["items"])
         said = [spec.text(self.statement, "info"), spec.text(" ".join(self.notes))]
-        tab = spec.tab("compared", "Comparison", [*said, spec.switch("compared_part", "Compare", cases)])
+        parts = spec.switch("compared_part", "Compare", cases)
+        tab = spec.tab("compared", "Comparison", [*said, parts, self._how_to_see_traces()])
         return ComparedPart(
             fact={"label": f"Against {against}", "value": self._words.short},
             link=spec.link(f"See the comparison with {against}", "tool:compared"),
             tab=tab,
             tables=payload.tables,
         )
+
+    def _how_to_see_traces(self) -> dict[str, Any]:
+        """What a re-run cell says of the one part that it leaves out."""
+        before, after = self.before.title, self.after.title
+        named = f"tfprof.history({before!r}), tfprof.history({after!r})" if before != after else "before, after"
+        whose = "" if before != after else " of two reports, each kept with --as,"
+        words: list[dict[str, Any]] = [
+            {"text": f"import tfprof_widgets as tfprof; tfprof.compare({named})", "code": True},
+            {"text": f"{whose} while this kernel lives: they are not in this report, which they would double."},
+        ]
+        return {"kind": "change", "label": "Both traces, one above the other", "change": words}
 
     @cached_property
     def _starts_ms(self) -> tuple[float, float]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-#: Of the run before and the one after, wherever both are drawn.
-BEFORE_COLOR, AFTER_COLOR = "#d88112", "#2083d1"
+#: Of the run before and the one after, wherever both are drawn: no category of a step has them.
+BEFORE_COLOR, AFTER_COLOR = "#9a6b3f", "#c43c8c"
 _LINE = "#808890"
 _HATCH = "right_diagonal_line"
 _HATCH_STYLE = {"hatch_color": "white", "hatch_alpha": 0.5, "hatch_scale": 9, "hatch_weight": 1}
@@ -99,7 +99,10 @@ def steps_tab(
 
 def _rounded(overview: pd.DataFrame) -> pd.DataFrame:
     columns = ["before", "after", "difference"]
-    return overview.assign(**{name: overview[name].round(2) + 0.0 for name in columns})  # -0.0 is 0
+    # Those of a row have the same digits: as many as its larger figure needs, none where things are counted.
+    largest = overview[["before", "after"]].abs().max(axis=1)
+    digits = np.select([overview["unit"] == "", largest >= 1000, largest >= 100], [0, 0, 1], 2)
+    return overview.assign(**{name: overview[name].round(2) + 0.0 for name in columns}, digits=digits)  # -0.0 is 0
 
 
 def _kind_items(rows: pd.DataFrame, times_ms: tuple[Array, Array] | None) -> list[spec.Item]:
@@ -182,7 +185,9 @@ def _arrow(row: pd.Series[Any], like: float | None = None) -> str:
 def _signed(difference_ms: float, like: float) -> str:
     if difference_ms != difference_ms:
         return "–"
-    return f"{'+' if difference_ms > 0 else '−' if difference_ms < 0 else '±'}{ms(abs(difference_ms), like=like)}"
+    size = ms(abs(difference_ms), like=like)
+    sign = "+" if difference_ms > 0 else "−" if difference_ms < 0 else "±"
+    return size if size.startswith("<") else f"{sign}{size}"  # next to none is neither more nor less
 
 
 def _legend(rows: pd.DataFrame) -> spec.Item:
@@ -194,7 +199,8 @@ def _legend(rows: pd.DataFrame) -> spec.Item:
     for category in shown:
         row = rows.loc[category]
         difference = float(row["difference_ms"])
-        change = f" ({_signed(difference, longest)})" if difference == difference else ""
+        # The unit stands before it: narrow windows have no room for another.
+        change = f" ({_signed(difference, longest).rsplit(' ', 1)[0]})" if difference == difference else ""
         hint = CATEGORY_LABELS[category] if category == "other" else ""
         hatch = category in HATCHED_CATEGORIES
         words = _arrow(row, longest) + change
@@ -306,10 +312,11 @@ def _overview_table() -> spec.Item:
         "compared_overview",
         [
             spec.column("measure", "Figure", "text", min_width=200),
-            spec.column("unit", "Unit", "text", width=72),
-            spec.column("before", "Before", "number", width=112),
-            spec.column("after", "After", "number", width=112),
-            spec.column("difference", "Difference", "number", width=112),
+            spec.column("unit", "Unit", "text", width=56),
+            *(
+                spec.column(name, name.capitalize(), "number", width=104, digits_field="digits")
+                for name in ("before", "after", "difference")
+            ),
             spec.column("ratio", "Ratio", "number", digits=2, width=80, hint="After over before"),
         ],
         csv="overview.csv",

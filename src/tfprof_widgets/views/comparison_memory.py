@@ -84,7 +84,7 @@ def _chart(row: pd.Series[Any], memories: tuple[pd.DataFrame, pd.DataFrame], sta
         kept = thinned(time, in_use, _MOST_POINTS)
         if len(kept) < len(time):
             notes.append(
-                f"{len(kept):,} of {spec.count(len(time), 'point')} {name} drawn: each stretch keeps its least and its most."
+                f"Drawn of the run {name}: {len(kept):,} of {spec.count(len(time), 'point')}; each stretch keeps its least and its most."
             )
         curves.append((name, time[kept] - start, np.round(in_use[kept] / scale, 3)))
     times = np.concatenate([time for _, time, _ in curves])
@@ -163,9 +163,9 @@ def _table(*, several: bool) -> spec.Item:
             *host,
             spec.column("allocator", "Allocator", "text", width=150),
             spec.column("measure", "Figure", "text", min_width=180),
-            spec.column("before_mib", "Before", "number", digits=2, unit="MiB", width=120),
-            spec.column("after_mib", "After", "number", digits=2, unit="MiB", width=120),
-            spec.column("difference_mib", "Difference", "number", digits=2, unit="MiB", width=120),
+            spec.column("before_mib", "Before", "number", digits=3, unit="MiB", width=108),
+            spec.column("after_mib", "After", "number", digits=3, unit="MiB", width=108),
+            spec.column("difference_mib", "Difference", "number", digits=3, unit="MiB", width=108),
             spec.column("ratio", "Ratio", "number", digits=2, width=80),
             spec.column("matched", "Matched by", "text", width=104),
         ],

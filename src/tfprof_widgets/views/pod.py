@@ -71,12 +71,12 @@ def pod_tab(payload: spec.Tables, pod: Pod, environment: Mapping[str, str]) -> s
     rows = table.assign(worker=worker).sort_values(["step", "worker"], kind="stable", ignore_index=True)
     items = [
         spec.text(*_verdict(pod)),
+        *([spec.text(" ".join(pod.notes))] if pod.notes else []),
         spec.facts("", _facts(pod, workers)),
         _stepper(payload, rows, workers, pod),
         _legend(rows),
         _straggler_table(payload, pod.stragglers),
         _worker_table(payload, rows, workers, pod.stragglers),
-        *([spec.text(" ".join(pod.notes))] if pod.notes else []),
         run,
     ]
     return spec.tab("pod", "Pod", items)
@@ -117,7 +117,8 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
     )
     others = len(named) - 1
     if others:
-        words += f" {count(others, 'other')} {'was' if others == 1 else 'were'} it in {len(slow) - len(mine):,}."
+        rest = count(len(slow) - len(mine), "step")
+        words += f" {count(others, 'other ' + by[-1])} {'was' if others == 1 else 'were'} the straggler in {rest}."
     return words, "warning" if len(slow) * 2 >= compared else "info"
 
 

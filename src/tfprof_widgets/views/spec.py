@@ -147,18 +147,28 @@ def column(
     unit: str = "",
     width: int | None = None,
     min_width: int | None = None,
+    max_width: int | None = None,
     hint: str = "",
     trace: bool = False,
     label: str = "",
+    digits_field: str = "",
 ) -> Column:
-    """Return a table's column; one without a ``width`` shares what the others leave.
+    """Return a table's column; one without a ``width`` shares what the others leave, up to a ``max_width``.
 
     With ``trace`` its texts are names of events or ops, which the trace can show. With ``label``, a field of the table, that one's
-    short texts are shown in place of its own, which hovering, copying and files still have whole.
+    short texts are shown in place of its own, which hovering, copying and files still have whole. ``digits_field`` is a field of the
+    table that holds the digits of each row.
     """
     given: Column = {"field": field, "title": title, "kind": kind}
-    optional = {"digits": digits, "unit": unit or None, "width": width, "min_width": min_width, "hint": hint or None}
-    optional |= {"trace": trace or None, "label": label or None}
+    optional = {
+        "digits": digits,
+        "unit": unit or None,
+        "width": width,
+        "min_width": min_width,
+        "max_width": max_width,
+        "hint": hint or None,
+    }
+    optional |= {"trace": trace or None, "label": label or None, "digits_field": digits_field or None}
     return given | {key: value for key, value in optional.items() if value is not None}
 
 
