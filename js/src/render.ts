@@ -2,6 +2,7 @@
 
 import { loadBokeh } from "./bokeh_runtime";
 import { h, onPage, uniqueId } from "./dom";
+import { unbroken } from "./format";
 import { factList } from "./items/facts";
 import { linkTo, prose } from "./items/findings";
 import { mountItems } from "./items/index";
@@ -140,7 +141,7 @@ function answer(said: Answer | undefined, model: Model): HTMLElement[] {
         "div",
         {},
         h("div", { class: "tfprof-answer-text" }, said.text),
-        said.detail ? h("div", { class: "tfprof-answer-detail" }, said.detail) : null,
+        said.detail ? h("div", { class: "tfprof-answer-detail" }, unbroken(said.detail)) : null,
         said.action.length > 0 ? h("div", { class: "tfprof-answer-action" }, h("strong", {}, "Change first:"), prose(said.action)) : null,
       ),
       links.length > 0 ? h("div", { class: "tfprof-links" }, ...links) : null,

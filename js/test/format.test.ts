@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { formatCell, formatPlain, parseFilter, partings, splitMiddle, toCsv } from "../src/format";
+import { formatCell, formatPlain, parseFilter, partings, splitMiddle, toCsv, unbroken } from "../src/format";
 import { compare } from "../src/items/table";
 import type { Column } from "../src/types";
 
@@ -117,4 +117,8 @@ describe("sorting", () => {
     expect(sorted([null, 3, NaN, 1], "asc").slice(0, 2)).toEqual([1, 3]);
     expect(sorted([null, 3, NaN, 1], "desc").slice(0, 2)).toEqual([3, 1]);
   });
+});
+
+test("numbers keep their units on one line, and words after numbers may wrap", () => {
+  expect(unbroken("2.6 % of 3 ms, 5 µs; 4 steps in 2 minutes, 1 sample")).toBe("2.6\u00a0% of 3\u00a0ms, 5\u00a0µs; 4 steps in 2 minutes, 1 sample");
 });

@@ -2,9 +2,9 @@
 import { dictionary, float32, tableFromArrays, utf8 } from "@uwdata/flechette";
 import { describe, expect, test, vi } from "vitest";
 import { linkTo, mountFindings, prose } from "../src/items/findings";
-import { mountStages } from "../src/items/stages";
+import { branchesOf, mountStages } from "../src/items/stages";
 import { pick, slice } from "../src/items/stepper";
-import { rowsOf } from "../src/items/table";
+import { neededWidth, rowsOf } from "../src/items/table";
 import type { Context, Finding } from "../src/types";
 
 const HOSTILE = '<img src=x onerror="globalThis.pwned=1">';
@@ -72,6 +72,19 @@ test("stages are a table whose rows have headers", () => {
   expect(header.style.getPropertyValue("--depth")).toBe("2");
   const bars = host.querySelectorAll<HTMLElement>(".tfprof-stage-bar");
   expect([...bars].map((bar) => bar.style.width)).toEqual(["100%"]);
+});
+
+test("the tree of stages leads from each stage to all that it reads from, and from none to nothing", () => {
+  // Zip of FlatMap, which reads from TensorSlice, and of Repeat.
+  const drawn = branchesOf([0, 1, 2, 1]).map((row) => row.map(({ level, part }) => `${part} ${level}`));
+  expect(drawn).toEqual([["down 0"], ["through 0", "down 1"], ["through 0", "up 1"], ["up 0"]]);
+});
+
+test("a column is as wide as its largest number and the longest word of its title", () => {
+  const column = { field: "time", title: "Total time", kind: "number", digits: 1, unit: "µs" } as const;
+  expect(neededWidth(column, [{ time: 1.5 }])).toBeLessThan(64);
+  expect(neededWidth(column, [{ time: 1_714_475.1 }, { time: 2 }])).toBeGreaterThan(90);
+  expect(neededWidth({ ...column, title: "Occurrences" }, [])).toBeGreaterThan(90);
 });
 
 describe("the rows of a step", () => {

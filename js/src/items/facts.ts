@@ -1,5 +1,5 @@
 import { h, shortenedName } from "../dom";
-import { formatPlain } from "../format";
+import { formatPlain, unbroken } from "../format";
 import type { Fact, FactsItem, Mounted } from "../types";
 
 function swatch(fact: Fact): HTMLElement | null {
@@ -18,7 +18,7 @@ export function factList(facts: Fact[], className: string): HTMLElement {
         "div",
         { class: "tfprof-fact", title: fact.hint },
         h("dt", {}, fact.label),
-        h("dd", {}, formatPlain(fact.value)),
+        h("dd", {}, unbroken(formatPlain(fact.value))),
       ),
     ),
   );
@@ -34,7 +34,7 @@ function legend(facts: Fact[]): HTMLElement {
         "div",
         { class: fact.wide ? "tfprof-fact tfprof-fact-wide" : "tfprof-fact", title: fact.hint },
         h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : shortenedName(fact.label)),
-        h("dd", {}, formatPlain(fact.value)),
+        h("dd", {}, unbroken(formatPlain(fact.value))),
       );
     }),
   );

@@ -1,4 +1,5 @@
 import { h } from "../dom";
+import { unbroken } from "../format";
 import type { Mounted, TextItem } from "../types";
 
 export function mountText(host: HTMLElement, item: TextItem): Mounted {
@@ -9,7 +10,7 @@ export function mountText(host: HTMLElement, item: TextItem): Mounted {
       { class: `tfprof-text tfprof-${item.level}`, role: item.level === "plain" ? null : "note" },
       // The level in words too: colour alone doesn't reach everybody.
       label ? h("strong", { class: "tfprof-level" }, label) : null,
-      h("span", {}, item.text),
+      h("span", {}, unbroken(item.text)),
     ),
   );
   return { dispose() {}, resize() {} };

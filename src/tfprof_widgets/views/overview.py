@@ -624,7 +624,7 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
     ranked.insert(0, "rank", np.arange(1, len(ranked) + 1))
     payload.add_table("top_ops", ranked)
     # As wide as its texts ask for: what is left is for the ops' names.
-    category_px = int(np.clip(7.3 * ranked["category"].astype(str).str.len().max() + 18, 120, 300))
+    category_px = int(np.clip(8 * ranked["category"].astype(str).str.len().max() + 18, 120, 320))
     side = "device" if (ranked["host_or_device"] == "Device").any() else "host"
     of_all = f"In percent of the self time of all ops on the {side}"
     so_far = "This op and those above it, in percent of the same"
@@ -632,10 +632,10 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
         f"Top {count(len(ranked), 'TensorFlow operation')} on the {side}",
         "top_ops",
         [
-            spec.column("rank", "Rank", "number", digits=0, width=64),
+            spec.column("rank", "Rank", "number", digits=0, width=56),
             spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
-            spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=122, hint=so_far),
-            spec.column("category", "Category", "text", width=category_px),
+            spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=116, hint=so_far),
+            spec.column("category", "Category", "text", min_width=110, max_width=category_px),
             spec.column("name", "Operation", "text", min_width=220, trace=True),
             spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
             spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
