@@ -94,6 +94,15 @@ def test_a_report_of_several_hosts_is_still_called_as_its_run(tmp_path):
     assert load(report.save(tmp_path / "run.tfprof")).title == "2024_05_06"
 
 
+def test_workers_of_one_machine_keep_the_addresses_that_tell_them_apart(tmp_path):
+    spaces = [read(gpu_capture(1, 2, seed=seed).bytes(), keep=True) for seed in range(2)]
+    for space, address in zip(spaces, ("vm:6009", "vm:6010"), strict=True):
+        space.hostnames = [address]
+    report = Report(spaces)
+    again = tfprof.load(report.save(tmp_path / "run.tfprof"))
+    assert [host.trace.host for host in again.hosts] == [host.trace.host for host in report.hosts] == ["vm:6009", "vm:6010"]
+
+
 def test_a_file_that_is_none_says_so(tmp_path):
     saved = captured(tmp_path, cpu_fit_capture(1, 3)).save(tmp_path / "run.tfprof")
     content = saved.read_bytes()

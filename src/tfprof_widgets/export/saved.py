@@ -79,6 +79,8 @@ def write(
         "notes": list(notes),
         "run": run_name(spaces[0].name) if spaces else "",  # what a report of several hosts is called
         "hosts": [f"{_RUN}/{file}.xplane.pb" for file in files],
+        # What they are called here: workers on one machine by their addresses, which their profiles don't know.
+        "hostnames": [space.hostnames for space in spaces],
         "tracks": [{"host": host, "name": name, "file": f"tracks/{i}.arrow"} for i, (host, name, _) in enumerate(kept)],
     }
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -121,6 +123,8 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
             for space in spaces:
                 file = space.name.rpartition("/")[2]
                 space.name = f"{text}/{run}/{file}" if run else file
+            for space, hostnames in zip(spaces, manifest.get("hostnames", []), strict=False):
+                space.hostnames = [str(hostname) for hostname in hostnames]
             tracks: list[dict[str, pd.DataFrame]] = [{} for _ in spaces]
             for track in manifest["tracks"]:
                 table = pa.ipc.open_file(archive.read(track["file"])).read_all()
