@@ -18,7 +18,7 @@ export interface Model {
   readonly linked?: boolean;
 }
 
-/** What Python answers a page: see on_demand.py. Its tables are packed. */
+/** What Python answers a page: see report/on_demand.py. Its tables are packed. */
 export interface Answered {
   content: Record<string, any>;
   tables: Record<string, ArrayBufferView>;
