@@ -10,7 +10,14 @@ import pytest
 from generate import Space, cpu_fit_capture, gpu_capture
 from tfprof_widgets.analysis.device import device_events
 from tfprof_widgets.analysis.events import Trace
-from tfprof_widgets.analysis.kernels import COLUMNS, is_tensor_core_eligible, kernels, parse_details, uses_tensor_core
+from tfprof_widgets.analysis.kernels import (
+    COLUMNS,
+    is_product,
+    kernels,
+    parse_details,
+    tensor_core_eligible,
+    uses_tensor_core,
+)
 from tfprof_widgets.analysis.occupancy import occupancy_pct
 from tfprof_widgets.xspace import read
 
@@ -115,7 +122,7 @@ def test_which_kernels_use_tensor_cores(name, expected):
     ],
 )
 def test_which_ops_tensor_cores_can_compute(name, kind, equation, expected):
-    assert is_tensor_core_eligible(name, kind, equation) is expected
+    assert (tensor_core_eligible([name], [kind]) | is_product([equation])).tolist() == [expected]
 
 
 def test_a_row_is_a_kernel_a_launch_shape_and_an_op():

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from .own_tracks import with_section
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from .events import Trace
@@ -55,10 +56,12 @@ def counters(trace: Trace, memory: pd.DataFrame) -> list[CounterTrack]:
         Its allocations, as in ``report.memory``.
     """
     found = []
-    for name, rows in memory.groupby("allocator", observed=True, sort=True):
-        time_ps = np.rint(rows["time_ms"].to_numpy() * 1e9).astype(np.int64)
+    time_ps = np.rint(memory["time_ms"].to_numpy() * 1e9).astype(np.int64)
+    in_use, allocator = memory["in_use_bytes"].to_numpy(), memory["allocator"].cat.codes.to_numpy()
+    for code, name in enumerate(memory["allocator"].cat.categories):
+        mine = np.flatnonzero(allocator == code)
         hint = f"Memory in use of the allocator {name}"
-        found.append(_counter(f"Memory {name}", hint, "bytes", time_ps, rows["in_use_bytes"].to_numpy(np.int64)))
+        found.append(_counter(f"Memory {name}", hint, "bytes", time_ps[mine], in_use[mine]))
     event, fill = trace.ints(_BUFFER)
     for meta in np.unique(trace.meta[event]).tolist():
         mine = trace.meta[event] == meta
@@ -94,17 +97,15 @@ def with_counters(data: Timeline, found: list[CounterTrack]) -> Timeline:
     """
     if not found:
         return data
-    count = np.array([len(counter.time_ps) for counter in found])
-    tracks = pd.DataFrame(
-        {
-            "label": [counter.label for counter in found],
-            "hint": [counter.hint for counter in found],
-            "kind": "counter",
-            "hidden": False,
-            "first": np.cumsum(count) - count,
-            "count": count,
-            "lanes": 1,
-            "busy_ps": 0,
-        }
-    )
+    n, count = len(found), [len(counter.time_ps) for counter in found]
+    tracks: dict[str, list[Any]] = {
+        "label": [counter.label for counter in found],
+        "hint": [counter.hint for counter in found],
+        "kind": ["counter"] * n,
+        "hidden": [False] * n,
+        "first": [0, *accumulate(count[:-1])],
+        "count": count,
+        "lanes": [1] * n,
+        "busy_ps": [0] * n,
+    }
     return replace(with_section(data, SECTION, tracks), counters=found)

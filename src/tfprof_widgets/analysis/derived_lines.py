@@ -6,7 +6,7 @@ TensorFlow used to add these lines itself, and today's profiler leaves it to who
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from .device import DeviceEvents
     from .events import Trace
+
+    # Events of derived lines, by name of the column.
+    _Columns = dict[str, NDArray[np.int64]]
 
 STEPS, NAME_SCOPE, OPS, XLA_MODULES, XLA_OPS = (
     "Steps",
@@ -103,25 +106,25 @@ def derived_lines(trace: Trace, step: NDArray[np.int64] | None = None, *, stored
         part = of_module
         if levels is not None:
             part, _ = _merge(levels, devices.line[rows], step_of[rows], *_times(trace, devices, rows), opened)
-        parts.append(part.assign(stream=part["line"], kind=kind, plane=trace.space.line_plane[part["line"].to_numpy()]))
-    events = pd.concat(parts, ignore_index=True)
+        parts.append(_placed(part, trace.space.line_plane[part["line"]], part["line"], kind))
+    events = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     if not stored_too:
-        events = events[~_is_stored(trace)[events["plane"].to_numpy(np.int64), events["kind"].to_numpy(np.int64)]]
+        new = ~_is_stored(trace)[events["plane"], events["kind"]]
+        events = {key: value[new] for key, value in events.items()}
 
-    events = events.sort_values(["plane", "stream", "kind", "start_ps", "depth"], ignore_index=True)
-    keys = events[["plane", "stream", "kind"]].to_numpy(np.int64)
-    is_first = np.concatenate([np.ones(min(len(keys), 1), bool), (np.diff(keys, axis=0) != 0).any(axis=1)])
-    first = keys[is_first]
+    order = np.lexsort([events[key] for key in ("depth", "start_ps", "kind", "stream", "plane")])
+    events = {key: value[order] for key, value in events.items()}
+    keys = [events[key] for key in ("plane", "stream", "kind")]
+    is_first = np.append(np.ones(min(len(order), 1), bool), np.logical_or.reduce([np.diff(key) != 0 for key in keys]))
+    plane, stream, kinds = (key[is_first] for key in keys)
     return DerivedLines(
-        lines=pd.DataFrame(
-            {"plane": first[:, 0], "stream": first[:, 1], "name": np.array(KINDS, object)[first[:, 2]]},
-        ),
+        lines=pd.DataFrame({"plane": plane, "stream": stream, "name": np.array(KINDS, object)[kinds]}),
         line=(np.cumsum(is_first) - 1).astype(np.int32),
-        start_ps=events["start_ps"].to_numpy(np.int64),
-        duration_ps=events["end_ps"].to_numpy(np.int64) - events["start_ps"].to_numpy(np.int64),
-        depth=events["depth"].to_numpy(np.int32),
-        name=events["name"].to_numpy(np.int32),
-        step=events["step"].to_numpy(np.int64),
+        start_ps=events["start_ps"],
+        duration_ps=events["end_ps"] - events["start_ps"],
+        depth=events["depth"].astype(np.int32),
+        name=events["name"].astype(np.int32),
+        step=events["step"],
         names=names.names,
         types=names.types,
     )
@@ -168,7 +171,7 @@ def _merge(
     start_ps: NDArray[np.int64],
     end_ps: NDArray[np.int64],
     opened: NDArray[np.int64] | None = None,
-) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+) -> tuple[_Columns, NDArray[np.int64]]:
     """Merge neighbours of one name into one event, level by level.
 
     Parameters
@@ -182,7 +185,7 @@ def _merge(
 
     Returns
     -------
-    events : DataFrame
+    events : columns
     opened : int64 array (n)
         The same count with the events made here added.
     """
@@ -209,11 +212,15 @@ def _merge(
         begins = np.zeros(len(line), np.int64)
         begins[begin] = 1
         opened = opened + np.cumsum(begins)
-    events = pd.DataFrame(dict(zip(columns, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True)))
-    return events, opened
+    return dict(zip(columns, (np.concatenate(c) for c in zip(*parts, strict=True)), strict=True)), opened
 
 
-def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], names: _Names) -> pd.DataFrame:
+def _placed(part: _Columns, plane: NDArray[np.integer[Any]], stream: NDArray[np.int64], kind: int) -> _Columns:
+    """Events with where each belongs: the plane, the line that it is derived from, the kind of line."""
+    return part | {"plane": plane.astype(np.int64), "stream": stream, "kind": np.full(len(stream), kind)}
+
+
+def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], names: _Names) -> _Columns:
     """Steps of each device, from everything that ran on it."""
     rows = np.flatnonzero(step_of >= 0)
     start, end = _times(trace, devices, rows)
@@ -222,7 +229,7 @@ def _steps(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64], name
     used, inverse = np.unique(step_of[rows], return_inverse=True)
     code = np.array([names.code(str(number)) for number in used], np.int32)[inverse]
     part, _ = _merge(code.reshape(-1, 1), devices.plane[rows], step_of[rows], start, end)
-    return part.assign(stream=-1, kind=0, plane=part["line"])
+    return _placed(part, part["line"], np.full(len(part["line"]), -1), 0)
 
 
 def _op_levels(devices: DeviceEvents, rows: NDArray[np.int64], names: _Names) -> NDArray[np.int32]:

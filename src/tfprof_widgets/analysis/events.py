@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from .names import THREADPOOL_PREFIX, UNKNOWN, parse_op
+from .names import THREADPOOL_PREFIX, UNKNOWN, Ops, parse_ops, search
 from .nesting import child_sum, line_order, nest
 
 if TYPE_CHECKING:
@@ -28,14 +29,6 @@ DERIVED_LINE_NAMES = frozenset(
         "TensorFlow Ops", "XLA Modules", "XLA Ops", "Source code",
     }
 )  # fmt: skip
-
-
-class Ops(NamedTuple):
-    """The ops recognised in the names of M metadata rows: as `parse_op` tells them."""
-
-    category: NDArray[np.int8]
-    name: list[str]
-    type: list[str]
 
 
 class Trace:
@@ -101,7 +94,7 @@ class Trace:
     @cached_property
     def _is_bookkeeping(self) -> NDArray[np.bool_]:
         """Which of the file's events are the thread pools' bookkeeping, shape (E,)."""
-        return self.meta_matches(lambda name: name.startswith(THREADPOOL_PREFIX))[self.space.event_meta]
+        return self.meta_search(f"^{THREADPOOL_PREFIX}")[self.space.event_meta]
 
     # ---- nesting -------------------------------------------------------------------------------------------
 
@@ -210,9 +203,7 @@ class Trace:
     @cached_property
     def ops(self) -> Ops:
         """The op recognised in each metadata row's name."""
-        parsed = [parse_op(name) for name in self.space.meta_name]
-        category = np.array([op.category for op in parsed], np.int8)
-        return Ops(category, [op.name for op in parsed], [op.type for op in parsed])
+        return parse_ops(self.space.meta_name)
 
     @cached_property
     def meta_is_op(self) -> NDArray[np.bool_]:
@@ -222,6 +213,14 @@ class Trace:
     def meta_matches(self, rule: Callable[[str], bool]) -> NDArray[np.bool_]:
         """Mask over the metadata rows whose name fulfils a rule, shape (M,)."""
         return np.fromiter(map(rule, self.space.meta_name), bool, len(self.space.meta_name))
+
+    @cached_property
+    def _meta_name(self) -> pa.Array:
+        return pa.array(self.space.meta_name, pa.string())
+
+    def meta_search(self, pattern: str, *, ignore_case: bool = False) -> NDArray[np.bool_]:
+        """Mask over the metadata rows in whose name a regular expression is found (`names.search`), shape (M,)."""
+        return search(self._meta_name, pattern, ignore_case=ignore_case)
 
     def named(self, *names: str) -> NDArray[np.int64]:
         """Indices of the events with one of these names."""

@@ -39,7 +39,7 @@ _FILE_READERS = re.compile(r"::(TFRecord|TextLine|FixedLengthRecord|SSTable|Reco
 _READS_AHEAD = re.compile(
     r"::(MemoryReader|MemoryWriter|MemoryCache|FileReader|FileWriter|FileCache|Interleave|ParallelInterleave|Prefetch|ParallelMap)"
 )
-_COPY_TO_DEVICE = re.compile(r"(cu|cuda|hip)?memcpy(h2d|htod)\w*", re.IGNORECASE)
+_COPY_TO_DEVICE = r"^(cu|cuda|hip)?memcpy(h2d|htod)\w*$"
 _INPUT_OP_COLUMNS = {
     "name": "str", "count": "int64", "total_time_ms": "float64", "total_time_pct": "float64", "self_time_ms": "float64",
     "self_time_pct": "float64", "category": "str", "wait_time_ms": "float64", "function_time_ms": "float64",
@@ -84,6 +84,8 @@ class InputSummary:
         The tf.data stage for which the loop waited longest; empty without tf.data.
     stage_pct : float
         Its share of that waiting.
+    slowest_input_time_ms, slowest_input_pct : float
+        As `input_time_ms` and `input_pct`, of the slowest device of each step instead of all devices: what the Overview's step has.
     """
 
     verdict: str
@@ -99,6 +101,8 @@ class InputSummary:
     category_pct: float = 0.0
     stage: str = ""
     stage_pct: float = 0.0
+    slowest_input_time_ms: float = float("nan")
+    slowest_input_pct: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -217,8 +221,8 @@ def input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterator
 
 def _input_ops(traces: Sequence[Trace], ops: pd.DataFrame, its: Sequence[Iterators]) -> dict[str, Any]:
     kind = ops["type"].to_numpy(object)
-    is_input = np.array([k == "Dataset" or _is_enqueue(k) for k in kind], bool)
-    is_input &= ops["host_or_device"].to_numpy(object) == HOST
+    of_kind = {k: k == "Dataset" or _is_enqueue(k) for k in set(kind)}
+    is_input = np.array([of_kind[k] for k in kind], bool) & (ops["host_or_device"].to_numpy(object) == HOST)
     rows: dict[str, NDArray[np.float64]] = {}
     enqueues = set()
     name_of = ops["name"].to_numpy(object)[is_input]
@@ -265,7 +269,7 @@ def _copies(traces: Sequence[Trace]) -> dict[str, tuple[int, int]]:
     result: dict[str, tuple[int, int]] = {}
     for trace in traces:
         on_host = trace.plane_is_host[trace.space.meta_plane] & ~trace.meta_is_op
-        wanted = trace.meta_matches(lambda n: _COPY_TO_DEVICE.fullmatch(n) is not None) & on_host
+        wanted = trace.meta_search(_COPY_TO_DEVICE, ignore_case=True) & on_host
         if not wanted.any():
             continue
         event = np.flatnonzero(wanted[trace.meta])
@@ -400,13 +404,18 @@ def _summary(
         facts |= {"stage": stage["stage"], "stage_pct": stage["blocking_pct"]}
 
     # Each device has its own step; the share is that of all devices' time.
-    device_ms = waiting_ms = other_ms = 0.0
+    device_ms = waiting_ms = other_ms = slowest_ms = slowest_waiting_ms = 0.0
+    judged = 0
     for one in steps:
         mine = one.averaged & (one.table["kind"].to_numpy(object) == kinds[0]) if kinds else one.averaged[:0]
         if mine.any():
             device_ms += one.table["duration_ms"].to_numpy()[mine].sum()
             waiting_ms += one.table["input_ms"].to_numpy()[mine].sum()
             other_ms += one.table["other_ms"].to_numpy()[mine].sum()
+            slowest = one.slowest[mine[one.slowest]]
+            slowest_ms += one.table["duration_ms"].to_numpy()[slowest].sum()
+            slowest_waiting_ms += one.table["input_ms"].to_numpy()[slowest].sum()
+            judged += len(slowest)
     if device_ms <= 0:
         statement = "No step time was measured, so the share of input in it is unknown."
         suggestion = ""
@@ -417,6 +426,7 @@ def _summary(
 
     kind = kinds[0]
     input_pct, other_pct = float(100 * waiting_ms / device_ms), float(100 * other_ms / device_ms)
+    slowest_pct = 100 * slowest_waiting_ms / slowest_ms if slowest_ms > 0 else 0.0
     averaged = per_step["averaged"] & (per_step["kind"] == kind)
     step_ms = float(per_step["duration_ms"][averaged].mean())
     input_ms = float(per_step["input_ms"][averaged].mean())
@@ -425,9 +435,10 @@ def _summary(
     words = {"high": "Highly input-bound", "moderate": "Moderately input-bound", "low": "Not input-bound"}[verdict]
     what = _STEP_IN_A_SENTENCE.get(kind, f"a step ({kind})")
     each = per_step["devices"][averaged].max()
+    on_slowest = f"{slowest_pct:.1f} %, {_ms(slowest_waiting_ms / max(judged, 1))}, on the slowest device of each step"
     if each > 1:  # the devices' own steps differ, so no one step time goes with the share
         parts = [
-            f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {_ms(input_ms)} each."
+            f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {_ms(input_ms)} each ({on_slowest})."
         ]
     else:
         parts = [
@@ -462,6 +473,8 @@ def _summary(
         input_ms,
         input_pct,
         other_pct,
+        slowest_input_time_ms=slowest_waiting_ms / max(judged, 1),
+        slowest_input_pct=slowest_pct,
         **facts,
     )
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _PRODUCE = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)(Produce|InitializeInput)")
 _CONSUME = re.compile(r"(Prefetch|Parallel\w+|MapAndBatch|ParseExample)Consume")
 _CAPTURED = "InstantiatedCapturedFunction::"
+# What `_sort` knows more about.
+_CANDIDATES = f"^(Iterator::|{_CAPTURED}|ExecutorState::Process$)|(Produce|InitializeInput|Consume)$"
 _OTHER, _ROOT, _ITERATOR, _PRODUCER, _CONSUMER, _FUNCTION, _EXECUTOR = range(7)
 _PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # Stages whose result is made on other threads, or by another process; their names may have a version (ParallelMapV2).
@@ -95,8 +97,9 @@ class Iterators:
 def iterators(trace: Trace) -> Iterators:
     """Find the iterator events of a trace, and what belongs to them."""
     names = trace.space.meta_name
-    sort = np.fromiter((_sort(n) for n in names), np.int8, len(names))
-    sort[~trace.plane_is_host[trace.space.meta_plane]] = _OTHER
+    sort = np.full(len(names), _OTHER, np.int8)
+    candidates = np.flatnonzero(trace.meta_search(_CANDIDATES) & trace.plane_is_host[trace.space.meta_plane])
+    sort[candidates] = [_sort(names[i]) for i in candidates.tolist()]
     sort = sort[trace.meta]
     is_iterator = (sort == _ROOT) | (sort == _ITERATOR)
     event = np.flatnonzero(is_iterator)

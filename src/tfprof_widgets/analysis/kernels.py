@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from .device import device_events
+from .names import search
 from .occupancy import occupancy_pct
 
 if TYPE_CHECKING:
@@ -41,19 +39,18 @@ _TENSOR_CORE = (
     r"|_MI\d+x\d+x\d+|mfma|wmma"
 )
 # Ops that Tensor Cores can compute. By type; the name rules below are for files whose ops have no type.
-_ELIGIBLE_TYPE = re.compile(
-    r"_?(?:Fused|Quantized)*(?:"
+_ELIGIBLE_TYPE = (
+    r"^(?:_?(?:Fused|Quantized)*(?:"
     r"Conv[23]D(?:Backprop(?:Filter|Input)(?:V2)?)?|DepthwiseConv2dNative(?:Backprop(?:Filter|Input))?"
     r"|(?:Batch)?MatMul(?:V[23])?|Einsum|CudnnRNN\w*|XlaDot(?:V2)?|XlaConv(?:V2)?|Dot|Conv(?:olution)?"
-    r")|dot_general|conv_general_dilated"
+    r")|dot_general|conv_general_dilated)$"
 )
-_ELIGIBLE_NAME = re.compile(
-    r".*(?:(?:Conv2D|Conv2DBackpropFilter|Conv2DBackpropInput|Conv3D|DepthwiseConv2dNative"
-    r"|DepthwiseConv2dNativeBackpropFilter|DepthwiseConv2dNativeBackpropInput|/MatMul|FusedMatMul|/CudnnRNN|XlaDot|XlaDotV2)\Z"
-    r"|BatchMatMul|CudnnRNNV|CudnnRNNForward|CudnnRNNBackprop|conv_general_dilated|dot_general)",
-    re.DOTALL,
+_ELIGIBLE_NAME = (
+    r"(?:Conv2D|Conv2DBackpropFilter|Conv2DBackpropInput|Conv3D|DepthwiseConv2dNative"
+    r"|DepthwiseConv2dNativeBackpropFilter|DepthwiseConv2dNativeBackpropInput|/MatMul|FusedMatMul|/CudnnRNN|XlaDot|XlaDotV2)$"
+    r"|BatchMatMul|CudnnRNNV|CudnnRNNForward|CudnnRNNBackprop|conv_general_dilated|dot_general"
 )
-_PRODUCT = re.compile(r"[^,]*,[^,]*->[^,]*")  # an einsum's equation with two operands
+_PRODUCT = r"^[^,]*,[^,]*->[^,]*$"  # an einsum's equation with two operands
 # No GPU has more registers for a thread (NVIDIA 255, AMD 512): beyond, the collector read something else.
 _MAX_REGISTERS = 512
 
@@ -102,27 +99,23 @@ def parse_details(text: str) -> Launch:
 
 def uses_tensor_core(kernel_names: Sequence[str]) -> NDArray[np.bool_]:
     """Which kernels' names say that they hold Tensor Core (or AMD matrix core) instructions, shape (K,)."""
-    # Arrow's regular expressions take a fiftieth of Python's time for names like these.
-    found = pc.match_substring_regex(pa.array(kernel_names, pa.string()), _TENSOR_CORE, ignore_case=True)
-    uses: NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return uses
+    return search(kernel_names, _TENSOR_CORE, ignore_case=True)
 
 
-def is_tensor_core_eligible(op_name: str, op_type: str, equation: str = "") -> bool:
-    """Whether Tensor Cores can compute an op: matrix products and convolutions.
+def tensor_core_eligible(op_names: Sequence[str], op_types: Sequence[str]) -> NDArray[np.bool_]:
+    """Which ops Tensor Cores can compute, matrix products and convolutions, shape (K,).
 
     Parameters
     ----------
-    op_name, op_type : str
-        The op; either may be empty.
-    equation : str
-        Einsum equation of the op, where it has one.
+    op_names, op_types : sequence of str (K)
+        The ops; either text may be empty.
     """
-    return (
-        _ELIGIBLE_TYPE.fullmatch(op_type) is not None
-        or _ELIGIBLE_NAME.match(op_name) is not None
-        or _PRODUCT.fullmatch(equation) is not None
-    )
+    return search(op_types, _ELIGIBLE_TYPE) | search(op_names, _ELIGIBLE_NAME)
+
+
+def is_product(equations: Sequence[str]) -> NDArray[np.bool_]:
+    """Which einsum equations are products of two operands, which Tensor Cores can compute, shape (K,)."""
+    return search(equations, _PRODUCT)
 
 
 def kernels(trace: Trace) -> pd.DataFrame:
@@ -158,46 +151,57 @@ def kernels(trace: Trace) -> pd.DataFrame:
     launch, launches = _recode(detail, lambda code: parse_details(details[code]))
     shape, shapes = _recode(launch, lambda code: launches[code][:4])
     equation, equations = _texts_of(trace, devices, rows, "equation")
-    is_product = np.array([_PRODUCT.fullmatch(text) is not None for text in equations], bool)
 
-    frame = pd.DataFrame(
-        {
-            "name": name,
-            "shape": shape,
-            "op": devices.op_code[rows],
-            "duration_ps": trace.duration_ps[event],
-            "occupancy_pct": _occupancy(trace, devices.plane[rows], launch, launches),
-            "is_product": is_product[equation],
-        }
-    )
-    groups = frame.groupby(["name", "shape", "op"], sort=False)
-    time = groups["duration_ps"].agg(["count", "sum", "min", "max"]).reset_index()
-    rest = groups[["occupancy_pct", "is_product"]].max().reset_index()
+    op = devices.op_code[rows]
+    # Launches that are one row of the table become neighbours; ``first`` is the first of each such group.
+    order = np.lexsort((op, shape, name))
+    name, shape, op = name[order], shape[order], op[order]
+    first = np.flatnonzero(np.concatenate([[True], (np.diff(name) != 0) | (np.diff(shape) != 0) | (np.diff(op) != 0)]))
+    name, shape, op = name[first], shape[first], op[first]
+    count = np.diff(first, append=len(order))
+    duration_ps = trace.duration_ps[event[order]]
+    total_ps = np.add.reduceat(duration_ps, first)
+    occupancy = _occupancy(trace, devices.plane[rows], launch, launches)[order]
+    product = np.logical_or.reduceat(is_product(equations)[equation[order]], first)
 
-    op_eligible = [is_tensor_core_eligible(*op) for op in zip(devices.op_names, devices.op_types, strict=True)]
-    uses = uses_tensor_core(names)[time["name"]]
-    eligible = np.array([*op_eligible, False], bool)[time["op"]]  # the last one is for op -1
-    op_names = [*devices.op_names, ""]
-    table = pd.DataFrame(
-        {
-            "kernel_name": [names[i] for i in time["name"]],
-            "registers_per_thread": pd.array([shapes[i][0] for i in time["shape"]], "Int64"),
-            "shared_memory_bytes": pd.array([shapes[i][1] for i in time["shape"]], "Int64"),
-            "block_dim": [",".join(map(str, shapes[i][2])) for i in time["shape"]],
-            "grid_dim": [",".join(map(str, shapes[i][3])) for i in time["shape"]],
-            "occupancy_pct": rest["occupancy_pct"],
-            "tensor_core_eligible": eligible | uses | rest["is_product"].to_numpy(),
-            "uses_tensor_core": uses,
-            "op_name": [op_names[i] for i in time["op"]],
-            "occurrences": time["count"],
-            "total_time_us": time["sum"] / 1e6,
-            "avg_time_us": time["sum"] / time["count"] / 1e6,
-            "min_time_us": time["min"] / 1e6,
-            "max_time_us": time["max"] / 1e6,
-        }
-    )
-    keys = ["total_time_us", "kernel_name", "op_name", "grid_dim", "block_dim"]
-    return table.sort_values(keys, ascending=[False, True, True, True, True], ignore_index=True).astype(COLUMNS)
+    op_eligible = tensor_core_eligible(devices.op_names, devices.op_types)
+    uses = uses_tensor_core(names)[name]
+    columns: dict[str, NDArray[Any]] = {
+        "kernel_name": _objects(names)[name],
+        "registers_per_thread": _objects([one[0] for one in shapes])[shape],
+        "shared_memory_bytes": _objects([one[1] for one in shapes])[shape],
+        "block_dim": _objects([",".join(map(str, one[2])) for one in shapes])[shape],
+        "grid_dim": _objects([",".join(map(str, one[3])) for one in shapes])[shape],
+        "occupancy_pct": np.fmax.reduceat(occupancy, first),
+        # The last one of the ops is for op -1.
+        "tensor_core_eligible": np.append(op_eligible, False)[op] | uses | product,
+        "uses_tensor_core": uses,
+        "op_name": _objects([*devices.op_names, ""])[op],
+        "occurrences": count,
+        "total_time_us": total_ps / 1e6,
+        "avg_time_us": total_ps / count / 1e6,
+        "min_time_us": np.minimum.reduceat(duration_ps, first) / 1e6,
+        "max_time_us": np.maximum.reduceat(duration_ps, first) / 1e6,
+    }
+    keys = [columns[key].tolist() for key in ("kernel_name", "op_name", "grid_dim", "block_dim")]
+    by_time = list(zip((-total_ps).tolist(), *keys, strict=True))
+    shown = np.array(sorted(range(len(by_time)), key=by_time.__getitem__), np.int64)
+    return pd.DataFrame({key: _typed(columns[key][shown], kind) for key, kind in COLUMNS.items()})
+
+
+def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
+    """Python's objects as an array."""
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _typed(values: NDArray[Any], kind: str) -> Any:
+    """A column of the table; None in an integer column is NA."""
+    if kind == "Int64":
+        missing = np.array([value is None for value in values], bool)
+        return pd.arrays.IntegerArray(np.where(missing, 0, values).astype(np.int64), missing)
+    return pd.Series(values, dtype=kind, copy=False) if kind == "object" else values.astype(kind, copy=False)
 
 
 def _recode(code: NDArray[np.integer[Any]], label: Callable[[int], T]) -> tuple[NDArray[np.int64], list[T]]:

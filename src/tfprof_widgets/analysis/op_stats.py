@@ -143,7 +143,8 @@ class _Rows:
 
     def at(self, index: NDArray[np.int64]) -> _Rows:
         """Some of the rows, in this order."""
-        columns: list[Any] = [[c[i] for i in index] if isinstance(c, list) else c[index] for c in self.columns()]
+        rows = index.tolist()
+        columns: list[Any] = [[c[i] for i in rows] if isinstance(c, list) else c[index] for c in self.columns()]
         return _Rows(*columns)
 
     def ran(self) -> _Rows:
@@ -193,9 +194,8 @@ def _named_ops(trace: Trace, names: _Names) -> tuple[NDArray[np.int64], NDArray[
     """Host events that are ops, ascending, with the code of each; one that names a second op comes twice."""
     code_of_meta = np.full(len(trace.space.meta_name), -1, np.int64)
     at = np.flatnonzero(trace.meta_is_op)
-    ops = trace.ops
-    for i in at.tolist():
-        code_of_meta[i] = names.code(ops.name[i], ops.type[i], is_tf=ops.category[i] == TF_OP)
+    ops, is_tf = trace.ops, (trace.ops.category == TF_OP).tolist()
+    code_of_meta[at] = [names.code(ops.name[i], ops.type[i], is_tf=is_tf[i]) for i in at.tolist()]
     is_host = trace.line_is_host & ~trace.line_is_derived
     event = np.flatnonzero((code_of_meta >= 0)[trace.meta] & is_host[trace.line])
     code = code_of_meta[trace.meta[event]]
@@ -281,8 +281,8 @@ def _eager_calls(trace: Trace) -> NDArray[np.int64]:
     by_stat = np.isin(owner[is_func == 0], trace.named(_EAGER_EXECUTE), assume_unique=True)
     calls = owner[is_func == 0][by_stat]
     # TensorFlow 2.4 wrote the op's name into the event's.
-    named = trace.meta_matches(
-        lambda name: name.startswith(_EAGER_PREFIX) and not name[len(_EAGER_PREFIX) :].startswith(_FUNCTION_PREFIXES)
+    named = trace.meta_search(f"^{_EAGER_PREFIX}") & ~trace.meta_search(
+        f"^{_EAGER_PREFIX}({'|'.join(_FUNCTION_PREFIXES)})"
     )
     if named.any():
         calls = np.union1d(calls, np.flatnonzero(named[trace.meta]))

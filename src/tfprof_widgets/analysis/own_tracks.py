@@ -10,10 +10,10 @@ import pandas as pd
 
 from .intervals import union_ps
 from .nesting import nest
-from .timeline import Section, pack_lanes
+from .timeline import TRACK_COLUMNS, Section, pack_lanes, tracks_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .timeline import Timeline
 
@@ -65,17 +65,24 @@ def _demand(fulfilled: np.ndarray[Any, np.dtype[np.bool_]], complaint: str) -> N
         raise ValueError(msg)
 
 
-def with_section(data: Timeline, title: str, tracks: pd.DataFrame) -> Timeline:
-    """Return the timeline with one more section, below the steps and above all else; its events must be added yet."""
+def with_section(data: Timeline, title: str, tracks: Mapping[str, Sequence[Any]]) -> Timeline:
+    """Return the timeline with one more section, below the steps and above all else; its events must be added yet.
+
+    Parameters
+    ----------
+    tracks : mapping
+        The columns of `Timeline.tracks` but the section, for the section's tracks.
+    """
     section = int("steps" in data.tracks["kind"].to_list())
-    later = data.tracks["section"] >= section
-    both = [data.tracks.assign(section=data.tracks["section"] + later), tracks.assign(section=section)]
-    rows = pd.concat(both, ignore_index=True)
-    in_order = np.argsort(rows["section"].to_numpy(), kind="stable")
+    rows = {name: data.tracks[name].tolist() for name in TRACK_COLUMNS}
+    rows["section"] = [each + (each >= section) for each in rows["section"]] + [section] * len(tracks["label"])
+    for name, values in tracks.items():
+        rows[name] += values
+    in_order = sorted(range(len(rows["section"])), key=rows["section"].__getitem__)
     return replace(
         data,
         sections=[*data.sections[:section], Section(title), *data.sections[section:]],
-        tracks=rows.take(in_order).reset_index(drop=True),
+        tracks=tracks_table({name: [values[i] for i in in_order] for name, values in rows.items()}),
     )
 
 
@@ -89,7 +96,8 @@ def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline
     own : mapping
         Events by the track's name, each from `checked_track`.
     """
-    tracks, events, names = [], [data.events], [data.names]
+    tracks: dict[str, list[Any]] = {name: [] for name in TRACK_COLUMNS if name != "section"}
+    events, names = [data.events], [data.names]
     first, first_name, span_ps = len(data.events), len(data.names), data.span_ps
     for label, frame in own.items():
         if frame.empty:
@@ -107,20 +115,20 @@ def with_own_tracks(data: Timeline, own: Mapping[str, pd.DataFrame]) -> Timeline
             pd.DataFrame({"start_ps": start, "duration_ps": duration, "name": first_name + code, "lane": lane})
         )
         names.append(pd.DataFrame({"name": distinct, "short": distinct, "type": "", "op": "", "role": "other"}))
-        tracks.append(
-            {
-                "label": label, "hint": label, "kind": "own", "hidden": False, "first": first,
-                "count": len(frame), "lanes": int(lane.max()) + 1,
-                "busy_ps": int(union_ps(line.astype(np.int64), start, start + duration, 1)[0]),
-            }
-        )  # fmt: skip
+        row = {
+            "label": label, "hint": label, "kind": "own", "hidden": False, "first": first,
+            "count": len(frame), "lanes": int(lane.max()) + 1,
+            "busy_ps": int(union_ps(line.astype(np.int64), start, start + duration, 1)[0]),
+        }  # fmt: skip
+        for column, value in row.items():
+            tracks[column].append(value)
         first += len(frame)
         first_name += len(distinct)
         span_ps = max(span_ps, int((start + duration).max()))
-    if not tracks:
+    if not tracks["label"]:
         return data
     return replace(
-        with_section(data, SECTION, pd.DataFrame(tracks)),
+        with_section(data, SECTION, tracks),
         events=pd.concat(events, ignore_index=True).astype(data.events.dtypes.to_dict()),
         names=pd.concat(names, ignore_index=True),
         span_ps=span_ps,

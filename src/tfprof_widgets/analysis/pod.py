@@ -167,25 +167,40 @@ def _stragglers(table: pd.DataFrame) -> pd.DataFrame:
     same = step[1:] == step[:-1]
     if not same.any():
         return pd.DataFrame(columns=columns)
-    several = table[np.append(same, False) | np.append(False, same)]
-    measures = ["total_ms", *CATEGORY_COLUMNS]
-    median = several.groupby("step")[measures].median()
-    slowest = several.loc[several.groupby("step")["total_ms"].idxmax()].set_index("step")
-    excess = slowest[list(CATEGORY_COLUMNS)] - median[list(CATEGORY_COLUMNS)]
-    most = excess.to_numpy().argmax(axis=1)
-    result = pd.DataFrame(
+    several = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    # The rows are in the order of the steps: of each step those from ``first`` on.
+    first = np.flatnonzero(np.append(True, np.diff(step[several]) != 0))
+    total = table["total_ms"].to_numpy()[several]
+    of_row = np.repeat(np.arange(len(first)), np.diff(first, append=len(several)))
+    # The first of the slowest rows.
+    slowest = np.lexsort((np.arange(len(several)), -total, of_row))[first]
+    categories = [table[name].to_numpy()[several] for name in CATEGORY_COLUMNS]
+    excess = np.stack([value[slowest] - _medians(of_row, first, value) for value in categories], axis=1)
+    most = excess.argmax(axis=1)
+    median = _medians(of_row, first, total)
+    excess_ms = total[slowest] - median
+    return pd.DataFrame(
         {
-            "host": slowest["host"],
-            "device": slowest["device"],
-            "total_ms": slowest["total_ms"],
-            "median_ms": median["total_ms"],
-            "excess_ms": slowest["total_ms"] - median["total_ms"],
+            "step": step[several[first]],
+            "host": table["host"].to_numpy(object)[several[slowest]],
+            "device": table["device"].to_numpy(object)[several[slowest]],
+            "total_ms": total[slowest],
+            "median_ms": median,
+            "excess_ms": excess_ms,
             "category": [CATEGORY_LABELS[CATEGORIES[i]] for i in most],
-            "category_excess_ms": excess.to_numpy()[np.arange(len(excess)), most],
-        }
-    ).reset_index()
-    result["is_straggler"] = result["excess_ms"] * 100 >= STRAGGLER_EXCESS_PCT * result["median_ms"]
-    return result[columns]
+            "category_excess_ms": excess[np.arange(len(excess)), most],
+            "is_straggler": excess_ms * 100 >= STRAGGLER_EXCESS_PCT * median,
+        },
+        columns=columns,
+    )
+
+
+def _medians(group: NDArray[np.int64], first: NDArray[np.int64], value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median of the values of each group; groups are ascending, and begin at ``first``."""
+    ordered = value[np.lexsort((value, group))]
+    size = np.diff(first, append=len(value))
+    median: NDArray[np.float64] = (ordered[first + (size - 1) // 2] + ordered[first + size // 2]) / 2
+    return median
 
 
 def worker(host: str, device: str) -> str:

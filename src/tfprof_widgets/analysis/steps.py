@@ -101,11 +101,12 @@ _MIN_STEPS_TO_TRIM = 5
 # The last call of a run that ran this much fewer ops than the median hit the end of the data.
 _END_OF_DATA_SHARE = 0.2
 
-_COMPILATION = re.compile(
-    r"tf\.function-graph_building|XlaCompil|(\w+::)*\w*Compiler::|(\w+::)+Compile\w*$|XlaCompilationCache|LlvmIrGen|CompileGraph"
+# For `Trace.meta_search`.
+_COMPILATION = (
+    r"^(tf\.function-graph_building|XlaCompil|(\w+::)*\w*Compiler::|(\w+::)+Compile\w*$|LlvmIrGen|CompileGraph)"
 )
-_ITERATOR_GET_NEXT = re.compile(r"iteratorgetnext", re.IGNORECASE)
-_GRADIENT = re.compile(r"(^|/)(gradient_tape|gradients)(_\d+)?/")
+_ITERATOR_GET_NEXT = r"^iteratorgetnext"
+_GRADIENT = r"(^|/)(gradient_tape|gradients)(_\d+)?/"
 _INFERENCE_SUFFIX = re.compile(r"_\d+$")
 
 
@@ -283,7 +284,7 @@ def _marks(trace: Trace, main: int) -> NDArray[np.int64]:
     first, end = trace.line_first_event[main : main + 2]
     candidates = first + np.flatnonzero(marked[first:end])
     name = trace.space.meta_name
-    implicit = trace.meta_matches(lambda n: n in IMPLICIT_ROOTS)
+    implicit = trace.meta_matches(IMPLICIT_ROOTS.__contains__)
     candidates = candidates[~implicit[trace.meta[candidates]]]
     candidates = candidates[trace.duration_ps[candidates] > 0]
     if not len(candidates):
@@ -395,7 +396,7 @@ def _from_marks_and_calls(
 
 def _new_iterator(trace: Trace, gap_start_ps: NDArray[np.int64], gap_end_ps: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Gaps between calls in which the main thread made an iterator."""
-    made = trace.meta_matches(lambda n: "MakeIterator" in n or n.endswith(": OneShotIterator"))
+    made = trace.meta_search("MakeIterator|: OneShotIterator$")
     at = np.flatnonzero(made[trace.meta] & (trace.line == trace.main_line))
     times = np.sort(trace.start_ps[at])
     return np.searchsorted(times, gap_end_ps) > np.searchsorted(times, gap_start_ps)
@@ -438,7 +439,7 @@ def _name_kinds(trace: Trace, host: _HostSteps, step_of: NDArray[np.int64]) -> N
     # The function inside, `__inference_multi_step_on_iterator_1435`, is the same for all its calls.
     inner = _inner_functions(trace, host)
     ops = _count(trace, trace.ops.category == TF_OP, step_of, len(host.kind))
-    is_gradient = trace.meta_matches(lambda n: _GRADIENT.search(n) is not None)
+    is_gradient = trace.meta_search(_GRADIENT)
     gradients = _count(trace, is_gradient, step_of, len(host.kind))
     for function in set(inner[ambiguous]):
         at = ambiguous & (inner == function)
@@ -457,7 +458,7 @@ def _count(trace: Trace, which_meta: NDArray[np.bool_], step_of: NDArray[np.int6
 
 def _inner_functions(trace: Trace, host: _HostSteps) -> NDArray[np.object_]:
     prefix = "EagerLocalExecute: __inference_"
-    is_function = trace.meta_matches(lambda n: n.startswith(prefix))
+    is_function = trace.meta_search(f"^{prefix}")
     event = np.flatnonzero(is_function[trace.meta] & (trace.line == trace.main_line))
     step = np.searchsorted(host.start_ps, trace.start_ps[event], side="right") - 1
     inner = np.array(host.kind, object)
@@ -633,9 +634,9 @@ def _breakdown(
 
     meta = trace.meta
     on_host = trace.line_is_host[trace.line]
-    is_input = trace.meta_matches(lambda n: _ITERATOR_GET_NEXT.match(n) is not None)
+    is_input = trace.meta_search(_ITERATOR_GET_NEXT, ignore_case=True)
     is_op = np.isin(trace.ops.category, (TF_OP, JAX_OP)) | trace.meta_matches("EagerKernelExecute".__eq__)
-    is_compilation = trace.meta_matches(lambda n: _COMPILATION.match(n) is not None)
+    is_compilation = trace.meta_search(_COMPILATION)
     relevant = np.flatnonzero((is_input | is_op | is_compilation)[meta] & on_host)
     add_host(relevant[is_input[meta[relevant]]], "input")
     add_host(relevant[(is_op & ~is_input)[meta[relevant]]], "host_compute")

@@ -38,7 +38,7 @@ def batch_size(trace: Trace, step_of: NDArray[np.int64]) -> int | None:
     positive = value > 0
     event, value = event[positive], value[positive]
     if len(event):
-        is_iterator = trace.meta_matches(lambda name: name.startswith("Iterator::"))[trace.meta[event]]
+        is_iterator = trace.meta_search("^Iterator::")[trace.meta[event]]
         marks = ~is_iterator & (step_of[event] >= 0)
         if marks.any():
             return _most_frequent(value[marks])

@@ -18,6 +18,8 @@ from .names import parse_op
 from .nesting import disjoint_times
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from .counters import CounterTrack
@@ -44,6 +46,13 @@ _HOST_POOLS = (
 _PYTHON_CALL = re.compile(r"\$(?!\$)(?:.+:\d+|\S+) (\S+)", re.DOTALL)
 
 TRACK_COLUMNS = ("section", "label", "hint", "kind", "hidden", "first", "count", "lanes", "busy_ps")
+_NAME_COLUMNS = ("name", "short", "type", "op", "role")
+_TRACK_TYPES: dict[str, Any] = {
+    "label": "str",
+    "hint": "str",
+    "kind": "str",
+    "hidden": np.bool_,
+}  # the others are integers
 
 
 @dataclass(frozen=True)
@@ -149,7 +158,7 @@ def timeline(
     ends = [int((part.start_ps + part.duration_ps).max(initial=0)) for part in (*shown, pools)]
     return Timeline(
         sections=sections,
-        tracks=pd.DataFrame(rows, columns=list(TRACK_COLUMNS)),
+        tracks=tracks_table({name: [row[name] for row in rows] for name in TRACK_COLUMNS}),
         events=events,
         hidden=hidden,
         names=table,
@@ -164,6 +173,17 @@ def timeline(
 
 
 # ---- tracks -------------------------------------------------------------------------------------------------
+
+
+def tracks_table(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """Return the table of a timeline's tracks, of lists by column."""
+    types = {name: _TRACK_TYPES.get(name, np.int64) for name in TRACK_COLUMNS}
+    return pd.DataFrame(
+        {
+            name: pd.Series(columns[name], dtype=kind) if kind == "str" else np.array(columns[name], kind)
+            for name, kind in types.items()
+        }
+    )
 
 
 @dataclass
@@ -487,9 +507,13 @@ class _Names:
     def table(self, codes: list[NDArray[np.int32]]) -> tuple[pd.DataFrame, NDArray[np.int32]]:
         """Only the names in use, equal ones merged, the commonest first (small numbers pack well); the row of each code."""
         uses = np.sum([np.bincount(c, minlength=len(self._name)) for c in codes], axis=0)
+        used = np.flatnonzero(uses)[np.argsort(-uses[uses > 0], kind="stable")]
+        keys = list(zip(self._name, self._short, self._type, self._op, self._role, strict=True))
         rows: dict[tuple[str, str, str, str, str], int] = {}
-        merged = np.zeros(len(self._name), np.int32)
-        for code in np.flatnonzero(uses)[np.argsort(-uses[uses > 0], kind="stable")].tolist():
-            key = (self._name[code], self._short[code], self._type[code], self._op[code], self._role[code])
-            merged[code] = rows.setdefault(key, len(rows))
-        return pd.DataFrame(list(rows), columns=["name", "short", "type", "op", "role"], dtype="str"), merged
+        merged = np.zeros(len(keys), np.int32)
+        merged[used] = [rows.setdefault(keys[code], len(rows)) for code in used.tolist()]
+        columns = zip(*rows, strict=True) if rows else ((),) * len(_NAME_COLUMNS)
+        named = {
+            name: pd.Series(list(column), dtype="str") for name, column in zip(_NAME_COLUMNS, columns, strict=True)
+        }
+        return pd.DataFrame(named), merged

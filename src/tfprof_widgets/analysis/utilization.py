@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +21,7 @@ from .device import (
     device_events,
 )
 from .intervals import layered_union_ps
+from .names import search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # Neither moves nor clears data for its own sake: everything else computes.
 _NOT_COMPUTE = (MEMCPY_H2D, MEMCPY_D2H, MEMCPY_D2D, MEMCPY_P2P, MEMCPY_OTHER, MEMSET, COLLECTIVE, OTHER)
 # XProf looks for `half` and `fp16`, so that bfloat16 counts as 32 bits there; it has 16.
-_HALF_SHAPE = re.compile(r"\b(half|bfloat16|bf16|f16)\b")
-_HALF_NAME = re.compile(r"half|fp16|bf16|bfloat16|(?<![a-z0-9])f16|h884|h1688|16816", re.IGNORECASE)
+_HALF_SHAPE = r"\b(half|bfloat16|bf16|f16)\b"
+_HALF_NAME = r"half|fp16|bf16|bfloat16|(^|[^a-z0-9])f16|h884|h1688|16816"
 _LONGEST_GAPS = 20
 # Bounds of the histogram of gaps, in µs: a launch takes a few, a stall milliseconds.
 GAP_BOUNDS_US = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 10_000.0, np.inf)
@@ -98,6 +98,7 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
     start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
     is_half = _is_half(trace, devices)
     is_compute = ~np.isin(devices.kind, _NOT_COMPUTE)
+    bounds = np.array(GAP_BOUNDS_US)
     rows, histograms, gaps = [], [], []
     for plane in np.unique(devices.plane):
         at = np.flatnonzero((devices.plane == plane) & (end > start))
@@ -125,39 +126,60 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
                 "longest_gap_us": gap_us.max() if len(gap_us) else 0.0,
             }
         )
-        bounds = np.array(GAP_BOUNDS_US)
         bucket = np.searchsorted(bounds, gap_us, side="right") - 1
+        n_classes = len(bounds) - 1
         histograms.append(
-            pd.DataFrame(
-                {
-                    "device": name,
-                    "from_us": bounds[:-1],
-                    "to_us": bounds[1:],
-                    "gaps": np.bincount(bucket, minlength=len(bounds) - 1)[: len(bounds) - 1],
-                    "total_us": np.bincount(bucket, weights=gap_us, minlength=len(bounds) - 1)[: len(bounds) - 1],
-                }
-            )
+            {
+                "device": _repeated(name, n_classes),
+                "from_us": bounds[:-1],
+                "to_us": bounds[1:],
+                "gaps": np.bincount(bucket, minlength=n_classes)[:n_classes],
+                "total_us": np.bincount(bucket, weights=gap_us, minlength=n_classes)[:n_classes],
+            }
         )
         longest = np.argsort(-gap_us, kind="stable")[:_LONGEST_GAPS]
         meta = trace.meta[devices.event[at]]
-        activity, share = _host_activity(trace, gap_start[longest], gap_end[longest])
         gaps.append(
-            pd.DataFrame(
-                {
-                    "device": name,
-                    "start_ms": gap_start[longest] / 1e9,
-                    "duration_us": gap_us[longest],
-                    "before": [trace.space.meta_name[meta[i]] for i in before[longest]],
-                    "after": [trace.space.meta_name[meta[i]] for i in after[longest]],
-                    "host_activity": activity,
-                    "host_activity_pct": share,
-                }
-            )
+            {
+                "device": _repeated(name, len(longest)),
+                "start_ps": gap_start[longest],
+                "end_ps": gap_end[longest],
+                "before": meta[before[longest]],
+                "after": meta[after[longest]],
+            }
         )
     if not rows:
         return _nothing()
-    longest_gaps = pd.concat(gaps, ignore_index=True).nlargest(_LONGEST_GAPS, "duration_us").reset_index(drop=True)
-    return Utilization(pd.DataFrame(rows), pd.concat(histograms, ignore_index=True), longest_gaps)
+    devices_table = pd.DataFrame({name: [row[name] for row in rows] for name in rows[0]})
+    return Utilization(devices_table, pd.DataFrame(_joined(histograms)), _longest_gaps(trace, _joined(gaps)))
+
+
+def _repeated(text: str, n: int) -> NDArray[np.object_]:
+    return np.full(n, text, object)
+
+
+def _joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _longest_gaps(trace: Trace, gaps: dict[str, NDArray[Any]]) -> pd.DataFrame:
+    """The longest of some gaps, and what the host did meanwhile."""
+    longest = np.argsort(gaps["start_ps"] - gaps["end_ps"], kind="stable")[:_LONGEST_GAPS]
+    device, start, end, before, after = (
+        gaps[name][longest] for name in ("device", "start_ps", "end_ps", "before", "after")
+    )
+    activity, share = _host_activity(trace, start, end)
+    return pd.DataFrame(
+        {
+            "device": device,
+            "start_ms": start / 1e9,
+            "duration_us": (end - start) / 1e6,
+            "before": [trace.space.meta_name[m] for m in before],
+            "after": [trace.space.meta_name[m] for m in after],
+            "host_activity": activity,
+            "host_activity_pct": share,
+        }
+    )
 
 
 def _nothing() -> Utilization:
@@ -187,12 +209,12 @@ def _gaps(
 def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
     """Device events that work on 16-bit numbers: by the shapes of their op, else by their own name."""
     metas, inverse = np.unique(trace.meta[devices.event], return_inverse=True)
-    by_name = np.array([_HALF_NAME.search(trace.space.meta_name[m]) is not None for m in metas], bool)[inverse]
+    by_name = search([trace.space.meta_name[m] for m in metas], _HALF_NAME, ignore_case=True)[inverse]
     owner, code, texts = trace.strings("shape")
     row, found = devices.rows(owner)
     if not len(row):
         return by_name
-    has_half = np.array([_HALF_SHAPE.search(text) is not None for text in texts], bool)
+    has_half = search(texts, _HALF_SHAPE)
     says = np.array([bool(text) for text in texts], bool)
     codes = code[found]
     by_name[row[says[codes]]] = has_half[codes[says[codes]]]

@@ -317,7 +317,12 @@ def _numbers(column: pa.Array) -> NDArray[np.int64]:
 
 def _texts(column: pa.Array) -> list[str]:
     """Arrow bytes as str; what is not UTF-8 becomes U+FFFD, an unset value the empty string."""
-    return [(value or b"").decode("utf-8", "replace") for value in column.to_pylist()]
+    try:
+        column = column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return [(value or b"").decode("utf-8", "replace") for value in column.to_pylist()]
+    texts: list[str] = column.fill_null("").to_numpy(zero_copy_only=False).tolist()  # faster than `to_pylist`
+    return texts
 
 
 def _metadata_rows(
