@@ -29,6 +29,11 @@ def test_html_escapes_every_text():
     assert html.count("&lt;img") == 8
 
 
+def test_below_0_stands_a_minus_and_0_has_none():
+    text = to_text("", [SmallTable(["Difference"], [[-1234.56], [-0.001], [0.0]], digits=1)])
+    assert text.split() == ["Difference", "−1,234.6", "0.0", "0.0"]
+
+
 def test_html_keeps_to_what_sanitizers_leave():
     html = to_html("Summary", BLOCKS)
     assert set(re.findall(r"<(\w+)", html)) <= {

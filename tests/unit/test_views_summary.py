@@ -7,7 +7,7 @@ import pandas as pd
 from tfprof_widgets.analysis.advice import Finding
 from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_LABELS
 from tfprof_widgets.display.static_summary import to_html, to_text
-from tfprof_widgets.views.summary import summary_blocks
+from tfprof_widgets.views.summary import shortened, shortened_apart, summary_blocks
 from view_frames import HOSTILE, ops_frame, overview_of, steps_frame
 
 HEAD = [{"label": "Steps", "value": "20 train"}, {"label": "Device", "value": "CPU"}]
@@ -27,7 +27,7 @@ def test_it_tells_what_the_overview_does():
     assert "A training step takes 3 ms." in text
     row = next(line for line in text.splitlines() if line.startswith("train"))
     mean = used["duration_ms"].mean()
-    assert row.split()[1:4] == ["18", "2", f"{mean:.2f}"]
+    assert row.split()[1:5] == ["18", "of", "20", f"{mean:.2f}"]
     input_ms = used["input_ms"].mean()
     line = next(line for line in text.splitlines() if line.startswith("Input "))
     assert line.split() == ["Input", f"{input_ms:.2f}", f"{100 * input_ms / mean:.2f}"]
@@ -53,7 +53,13 @@ def test_a_kind_without_an_average_is_in_the_statistics_only():
     steps = steps_frame(1)
     steps["flags"] = "first"
     text = text_of(steps)
-    assert next(line for line in text.splitlines() if line.startswith("train")).split() == ["train", "0", "1", *"–––––"]
+    assert next(line for line in text.splitlines() if line.startswith("train")).split() == [
+        "train",
+        "0",
+        "of",
+        "1",
+        *"–––––",
+    ]
     assert "Where the time" not in text
 
 
@@ -102,3 +108,18 @@ def test_it_begins_with_what_to_change():
     assert "Nothing stands out." in to_text("t", summary_blocks(HEAD, [], overview, []))
     hostile = [Finding(HOSTILE, HOSTILE, 0.0, "low", change=HOSTILE)]
     assert "<img" not in to_html("t", summary_blocks(HEAD, [], overview, hostile))
+
+
+def test_names_keep_what_tells_them_apart():
+    layers = [
+        f"replica_4/bert_span_labeler/bert_encoder_1/transformer/layer_{n}/attention/dropout/random_uniform/Uniform"
+        for n in (1, 22)
+    ]
+    names = shortened_apart([*layers, "loss/Mean", layers[0]])
+    assert all(len(name) <= 72 for name in names)
+    assert names[2] == "loss/Mean"
+    assert ("layer_1/" in names[0], "layer_22/" in names[1], names[3]) == (True, True, names[0])
+    assert names[0].startswith("replica_4/")
+    assert shortened_apart([layers[0]] * 2) == [shortened(layers[0])] * 2
+    same_end = ["a" * 80 + letter + "b" * 80 for letter in "xy"]
+    assert len(set(shortened_apart(same_end))) == 2

@@ -66,12 +66,17 @@ style-src 'unsafe-inline' blob:; img-src data: blob:; font-src data:; base-uri '
 :root { color-scheme: light dark; }
 body { margin: 0 auto; padding: 16px; max-width: 1600px; background: #f1f3f5;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-.tfprof-static table { border-collapse: collapse; font-size: 90%; font-variant-numeric: tabular-nums; }
+.tfprof-static table { display: block; width: max-content; max-width: 100%; overflow-x: auto; border-collapse: collapse;
+  font-size: 90%; font-variant-numeric: tabular-nums; }
 .tfprof-static :is(th, td) { padding: 2px 8px; border-bottom: 1px solid #c4cad1; }
-.tfprof-static :is(p, li, td[align=left]) { overflow-wrap: anywhere; }
+.tfprof-static :is(p, li) { overflow-wrap: anywhere; }
+.tfprof-static td[align=left] { overflow-wrap: break-word; }
 .tfprof-static th { vertical-align: bottom; }
 .tfprof-static tr { break-inside: avoid; }
-@media print { body { padding: 0; background: none; font-size: 10pt; } }
+@media print {
+  body { padding: 0; background: none; font-size: 10pt; }
+  .tfprof-static table { display: table; width: auto; }
+}
 @media (prefers-color-scheme: dark) { body { background: #0e1013; } }
 </style>
 </head>

@@ -115,7 +115,9 @@ def _text(value: Value, digits: int = 2) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.{digits}f}"
+        shown = f"{value:,.{digits}f}"
+        # As elsewhere in the report: a minus, and none before what is shown as 0.
+        return shown.replace("-", "−" if shown.strip("-0.,") else "")
     if isinstance(value, int):
         return f"{value:,}"
     # A name with line breaks must not break the table.

@@ -8,7 +8,7 @@ from ..analysis.op_stats import IDLE
 from ..analysis.steps import CATEGORY_LABELS
 from .blocks import Block, Notes, SmallTable, Value
 from .spec import count
-from .summary import shortened
+from .summary import shortened_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,15 +48,16 @@ def summary_blocks(
         blocks.append(SmallTable(heads, table, title="Where the time goes"))
     busy = ops[(ops["type"] != IDLE) & (ops["difference_us_per_step"] != 0)]
     if len(busy):
+        names = shortened_apart([str(name) for name in busy["name"].head(_MOST_OPS)])
         of = " of a step" if n_steps != (1, 1) else ""
         changed: list[list[Value]] = [
             [
                 str(op["type"]),
-                shortened(str(op["name"])),
+                name,
                 *(float(op[f"{which}_us_per_step"]) for which in ("before", "after", "difference")),
                 str(op["matched"]),
             ]
-            for _, op in busy.head(_MOST_OPS).iterrows()
+            for name, (_, op) in zip(names, busy.head(_MOST_OPS).iterrows(), strict=True)
         ]
         left = len(busy) - len(changed)
         blocks.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
@@ -85,9 +86,13 @@ def _step_time(step_time: pd.DataFrame) -> list[Block]:
     kinds = [row for _, row in step_time.iterrows()]
     digits = _digits([float(row["mean_ms"]) for row in kinds])
     statistics = SmallTable(
-        ["Kind of step", "Averaged", "Left out", *_STATISTICS.values()],
+        ["Kind of step", "Averaged", *_STATISTICS.values()],
         [
-            [str(row["kind"]), int(row["steps"]), int(row["left_out"]), *(float(row[field]) for field in _STATISTICS)]
+            [
+                str(row["kind"]),
+                f"{int(row['steps']):,} of {int(row['steps'] + row['left_out']):,}",
+                *(float(row[field]) for field in _STATISTICS),
+            ]
             for row in kinds
         ],
         title="Step time in ms",
@@ -122,6 +127,7 @@ def _digits(means_ms: Sequence[float]) -> int:
 
 
 def _top_ops(top_ops: pd.DataFrame) -> Block:
+    names = shortened_apart([str(name) for name in top_ops["name"]])
     side = "device" if (top_ops["host_or_device"] == "Device").any() else "host"
     return SmallTable(
         ["Rank", "Self time (%)", "Cumulative (%)", "Category", "Operation", "Self time (µs)", "Occurrences"],
@@ -131,11 +137,11 @@ def _top_ops(top_ops: pd.DataFrame) -> Block:
                 float(op["self_time_pct"]),
                 float(op["cumulative_pct"]),
                 shortened(str(op["category"]), _LONGEST_CATEGORY),
-                shortened(str(op["name"])),
+                name,
                 float(op["self_time_us"]),
                 int(op["occurrences"]),
             ]
-            for rank, (_, op) in enumerate(top_ops.iterrows(), start=1)
+            for rank, (name, (_, op)) in enumerate(zip(names, top_ops.iterrows(), strict=True), start=1)
         ],
         title=f"Top {count(len(top_ops), 'TensorFlow operation')} on the {side}",
         note=f"Percent of the self time of all operations on the {side}.",
@@ -149,3 +155,19 @@ def shortened(name: str, most: int = _LONGEST_NAME) -> str:
         return name
     end = most // 2
     return f"{name[: most - 1 - end]}…{name[-end:]}"
+
+
+def shortened_apart(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str]:
+    """Cut names in the middle; those that would then read the same lose what they share instead, and keep what tells them apart."""
+    cut = [shortened(name, most) for name in names]
+    for text in {text for text in cut if cut.count(text) > 1}:
+        alike = [i for i, other in enumerate(cut) if other == text]
+        if len({names[i] for i in alike}) == 1:
+            continue
+        common = os.path.commonprefix([names[i] for i in alike])
+        begins = common.rfind("/") + 1 or len(common)
+        for i in alike:
+            rest = names[i][begins:]
+            head = max(most - 1 - len(rest), most // 4)
+            cut[i] = f"{names[i][: min(head, begins)]}…{shortened(rest, most - 1 - min(head, begins))}"
+    return cut
