@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TYPE_CHECKING, Any
 
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS
@@ -164,8 +163,9 @@ def shortened_apart(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str
         alike = [i for i, other in enumerate(cut) if other == text]
         if len({names[i] for i in alike}) == 1:
             continue
-        common = os.path.commonprefix([names[i] for i in alike])
-        begins = common.rfind("/") + 1 or len(common)
+        first, last = min(names[i] for i in alike), max(names[i] for i in alike)
+        shared = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+        begins = first.rfind("/", 0, shared) + 1 or shared
         for i in alike:
             rest = names[i][begins:]
             head = max(most - 1 - len(rest), most // 4)
