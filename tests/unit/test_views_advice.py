@@ -63,6 +63,13 @@ def test_a_device_that_was_not_recorded_comes_before_any_finding(summary):
     assert said["text"].startswith("The device was not recorded")
     assert "CUPTI" in said["action"][0]["text"]
     assert [link["label"] for link in said["links"]] == ["1 recommendation"]
+    assert "was not recorded" in recommendations([], 3.0, unseen=True)["text"]
+
+
+def test_without_steps_nothing_is_said_to_be_well(summary):
+    said = answer([], dataclasses.replace(summary, step_time=summary.step_time[:0]))
+    assert "without steps" in said["text"]
+    assert "tfprof_widgets.step(" in said["action"][0]["text"] + said["action"][-1]["text"]
 
 
 def test_recommendations_keep_their_rank_and_all_that_they_rest_on():

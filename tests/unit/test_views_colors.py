@@ -114,6 +114,16 @@ def test_a_type_that_is_not_unicode_has_a_color():
 
 def test_types_of_a_profile_rank_by_their_time():
     # Sixteen types take every colour; the seventeenth, with the least time, has to share.
-    ops = pd.DataFrame({"type": [f"T{i}" for i in range(17)], "self_time_us": np.arange(17.0)})
+    ops = pd.DataFrame(
+        {"host_or_device": "Host", "type": [f"T{i}" for i in range(17)], "self_time_us": np.arange(17.0)}
+    )
     colors = OpColors.of(ops)
     assert len({colors(f"T{i}") for i in range(1, 17)}) == len(OP_PALETTE)
+
+
+def test_types_that_take_most_of_one_side_are_told_apart_however_little_that_side_did():
+    names = [f"T{i}" for i in range(16)]
+    device = pd.DataFrame({"host_or_device": "Device", "type": names, "self_time_us": 100.0 - np.arange(16.0)})
+    host = pd.DataFrame({"host_or_device": "Host", "type": ["H0", "H1"], "self_time_us": [2.0, 1.0]})
+    colors = OpColors.of(pd.concat([device, host]))
+    assert len({colors(name) for name in [*names[:14], "H0", "H1"]}) == len(OP_PALETTE)

@@ -168,8 +168,9 @@ def test_an_empty_capture_says_what_is_missing():
     space.plane("/host:CPU").line("python", id=1).event("nothing", 0, 1)
     tab, recorder = tab_of(analysis_of(space))
     words = " ".join(item["text"] for item in every(tab["items"], "text"))
-    for reason in ("No step was found", "No input op was recorded", "No tf.data pipeline"):
+    for reason in ("No steps and no input operations", "tfprof_widgets.step(", "tf.data", "--host-level 2"):
         assert reason in words
+    assert len(tab["items"]) == 1  # said once
     assert list(every(tab["items"], "figure")) == []
     assert recorder.frames == {}
 

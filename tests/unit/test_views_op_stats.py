@@ -154,6 +154,14 @@ def test_without_a_device_it_says_why():
         assert not any("device" in column["field"] and "pct" in column["field"] for column in table["columns"])
 
 
+def test_a_device_that_was_not_recorded_is_not_said_to_have_run_nothing():
+    tab = op_stats_tab(Recorder(), ops_frame(30, 0), unseen=True)
+    for case in cases(tab).values():
+        words = " ".join(item["text"] for item in every(case, "text"))
+        assert "was not recorded" in words
+        assert "No operation ran" not in words
+
+
 def test_without_a_host_it_says_why():
     tab, _ = tab_of(ops_frame(0, 20))
     assert any("No operation was recorded on the host" in item["text"] for item in every(cases(tab)["without"], "text"))

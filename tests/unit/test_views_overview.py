@@ -114,7 +114,7 @@ def test_steps_left_out_of_averages_are_pale_and_counted():
     assert [i for i, alpha in enumerate(data["alpha"]) if alpha < 1] == [0, 19]
     assert data["left_out"][0] == "first, function traced"
     assert data["left_out"][1] == "no"
-    assert "Pale: 2 of 20 steps" in chart["note"]
+    assert "Faint: 2 of 20 steps" in chart["note"]
     statistics = facts_of(tab, "Step statistics")
     assert statistics["Steps averaged"] == "18 of 20"
     assert statistics["Left out"] == "2 (first: 1, last: 1, function traced: 1)"
@@ -331,3 +331,17 @@ def test_a_host_can_be_chosen_however_many_there_are():
     tab, _ = tab_of(few, host_step_time={host: alone[host] for host in ("worker-0", "worker-1")})
     (device, _other) = [each for each in every(tab["items"], "switch") if each["label"] == "Device"]
     assert [option["label"] for option in device["options"]] == ["Slowest device of each step", *GPUS]
+
+
+def test_host_compute_that_no_op_explains_is_explained():
+    steps = steps_frame(5)
+    assert "was not recorded" not in texts(tab_of(steps)[0])
+    assert "was not recorded, so the operations below" in texts(tab_of(steps, unseen_devices=1)[0])
+
+
+def test_where_nothing_was_recorded_that_is_said_once():
+    steps = steps_frame(3)[:0]
+    tab, recorder = tab_of(steps, ops_frame(0, 0))
+    assert [item["kind"] for item in tab["items"]] == ["text", "text", "facts"]
+    assert "Nothing was recorded" in texts(tab)
+    assert not recorder.frames

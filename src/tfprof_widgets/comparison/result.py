@@ -354,7 +354,7 @@ class Comparison:
         from ..views.comparison_trace import trace_tab
 
         reports = (self.before, self.after)
-        colors = OpColors.of(pd.concat([report.ops[["type", "self_time_us"]] for report in reports]))
+        colors = OpColors.of(pd.concat([report.ops[["host_or_device", "type", "self_time_us"]] for report in reports]))
         several = [len(report.hosts) for report in reports if len(report.hosts) > 1]
         remarks = [f"Drawn: the first host of each run, of up to {max(several)}."] if several else []
         remarks.append("What the profiler noted with each event is in the run's own report.")

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..analysis.details import stat_columns
+from ..analysis.details import stat_columns, stat_counts
 from ..analysis.flows import flows
 from ..analysis.overview import device_planes
 from .drawn import Drawn, parse
@@ -23,19 +23,21 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# The tab that a page may have only a part of.
+TRACE = "trace"
+
 
 def tools(report: Report, payload: Payload) -> dict[str, tuple[str, Callable[[], Tab]]]:
     """Return the title of each tool and what makes its tab, which leaves its tables in the payload."""
     from ..views.kernels import kernels_tab
     from ..views.memory import memory_tab
-    from ..views.op_stats import op_stats_tab
     from ..views.pod import pod_tab
 
     return {
         "overview": ("Overview", lambda: _overview_tab(report, payload)),
         "input_pipeline": ("Input pipeline", lambda: _input_pipeline_tab(report, payload)),
-        "op_stats": ("TensorFlow stats", lambda: op_stats_tab(payload, report.ops, report._colors)),
-        "trace": ("Trace", lambda: trace_tab(report, payload)),
+        "op_stats": ("TensorFlow stats", lambda: _op_stats_tab(report, payload)),
+        TRACE: ("Trace", lambda: trace_tab(report, payload)),
         "kernels": (
             "GPU kernels",
             lambda: kernels_tab(payload, report.kernels, report.ops, report._colors, has_gpu=_has_gpu(report)),
@@ -57,7 +59,8 @@ def _overview_tab(report: Report, payload: Payload) -> Tab:
     try:
         if not report.advice and report.overview.step_time.empty and report.overview.top_ops.empty:
             return tab  # nothing was recorded in which there could be something to change
-        advised = recommendations(report.advice, mean_step_ms(report.overview))
+        unseen = report.overview.unseen_devices > 0
+        advised = recommendations(report.advice, mean_step_ms(report.overview), unseen=unseen)
     except Exception as error:  # noqa: BLE001  # the advice rests on all tools: one that fails leaves the overview alone
         advised = _failure("Recommendations", error)
     tab["items"].insert(0, advised)
@@ -75,6 +78,12 @@ def _input_pipeline_tab(report: Report, payload: Payload) -> Tab:
     return input_pipeline_tab(payload, report.input_pipeline, drawn)
 
 
+def _op_stats_tab(report: Report, payload: Payload) -> Tab:
+    from ..views.op_stats import op_stats_tab
+
+    return op_stats_tab(payload, report.ops, report._colors, unseen=report.overview.unseen_devices > 0)
+
+
 def trace_tab(
     report: Report,
     payload: Payload,
@@ -88,13 +97,13 @@ def trace_tab(
 
     tabs = []
     for index, (host, data) in enumerate(zip(report.hosts, report.timelines, strict=True)):
-        columns, left_out = stat_columns(host.trace)
         arrows = flows(host.trace) if plan is None or plan.arrows else []
+        if plan is None or plan.details:
+            columns, left_out = stat_columns(host.trace)
+        else:
+            columns, left_out = [c for c in (timelines[index].stats,) if c is not None], stat_counts(host.trace)
         if plan is not None:
             data = timelines[index].data
-            if not plan.details:
-                left_out = {**left_out, **{column.name: len(column.event) for column in columns}}
-                columns = [column for column in (timelines[index].stats,) if column is not None]
         prefix = (drawn or drawn_now(report))[index].prefix
         tab = timeline_tab(payload, data, report._colors, prefix, (columns, left_out), arrows)
         if plan is not None:

@@ -23,6 +23,12 @@ _LOOKED_AT = (
     "memory near its limit."
 )
 _NOTHING = "Nothing stands out."
+_NO_STEPS = "Nothing stands out in the ops; without steps, no more can be told."
+_MARK_STEPS = "Mark each step of your own loop: with tfprof_widgets.step(i): …"
+_UNSEEN = (
+    "No recommendation: what the device did was not recorded, and what the host did says little without it. Of the rest, the input and "
+    "ops run eagerly were looked at."
+)
 _NOTHING_RECORDED = (
     "Let TensorFlow work while the profiler runs (in the profiled cell, or longer), and leave the host level at 2 or "
     "more (--host-level 2)."
@@ -50,6 +56,8 @@ def answer(findings: Sequence[Finding], summary: Overview) -> dict[str, Any]:
         return _unseen(summary, findings)
     if not findings and summary.step_time.empty and summary.top_ops.empty:
         return {"text": summary.statement, "detail": "", "action": [{"text": _NOTHING_RECORDED}], "links": []}
+    if not findings and summary.step_time.empty:
+        return {"text": _NO_STEPS, "detail": summary.statement, "action": prose(_MARK_STEPS), "links": []}
     if not findings:
         return {"text": _NOTHING, "detail": _with_top_op(summary), "action": [], "links": []}
     first = findings[0]
@@ -88,7 +96,7 @@ def _with_top_op(summary: Overview) -> str:
     return f"{summary.statement} {words}".strip()
 
 
-def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
+def recommendations(findings: Sequence[Finding], step_ms: float, *, unseen: bool = False) -> spec.Item:
     """Return the findings in rank, each with its evidence, change and links.
 
     Parameters
@@ -97,7 +105,11 @@ def recommendations(findings: Sequence[Finding], step_ms: float) -> spec.Item:
         The most promising first.
     step_ms : float
         Mean step time; 0 if no steps were found.
+    unseen : bool
+        Whether devices took part of which nothing was recorded.
     """
+    if not findings and unseen:
+        return spec.text(_UNSEEN, "info")
     if not findings:
         return spec.text(f"No recommendation. {_LOOKED_AT}", "info")
     rows = [

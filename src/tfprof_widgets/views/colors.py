@@ -77,8 +77,11 @@ class OpColors:
 
     @classmethod
     def of(cls, ops: pd.DataFrame) -> OpColors:
-        """Return the colours for ``report.ops``: the types with most self time are told apart first."""
-        by_type = ops.groupby("type", sort=False, observed=True)["self_time_us"].sum()
+        """Return the colours for ``report.ops``: the types with the largest share of their side's self time are told apart first."""
+        busy = ops[~ops["type"].isin(_NEUTRAL_TYPES)]
+        times = busy.groupby(["host_or_device", "type"], sort=False, observed=True)["self_time_us"].sum()
+        shares = times / times.groupby(level="host_or_device", observed=True).transform("sum")
+        by_type = shares.groupby(level="type", sort=False, observed=True).max()
         return cls(str(t) for t in by_type.sort_values(ascending=False, kind="stable").index)
 
     def __call__(self, op_type: str) -> str:

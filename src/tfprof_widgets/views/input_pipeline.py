@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from bokeh.models import ColumnDataSource, FixedTicker, HBar, NumeralTickFormatter, Quad, Text
+from bokeh.models import ColumnDataSource, FixedTicker, HBar, NumeralTickFormatter, Quad, Scatter, Text
 
 from ..analysis.input_pipeline import CATEGORIES, ENQUEUE, IN_ADVANCE, ON_DEMAND, PREPROCESSING
 from . import spec
@@ -42,9 +42,15 @@ _MOST_BARS, _LETTER_SHARE = 500, 1.3
 _WORTH_A_WORD = 10
 # A wait so many times as long as the longest in averages is named instead of drawn to its end.
 _OUTLYING = 4
+# As in the chart of step times.
+_PALE = 0.35
 _NO_STEPS = (
     "No step was found in this capture, so how long steps wait for input is unknown. Mark each step of your own loop: "
     "with tfprof_widgets.step(i): …"
+)
+_NOTHING = (
+    "No steps and no input operations were found in this capture, so nothing can be said of its input: mark each step of your own loop "
+    "(with tfprof_widgets.step(i): …), and read with tf.data while the profiler runs, with a host level of 2 or more (--host-level 2)."
 )
 _NO_OPS = (
     "No input op was recorded: the input doesn't come from tf.data, or nothing was read while the profiler ran (a host tracer level "
@@ -64,6 +70,8 @@ def input_pipeline_tab(payload: spec.Tables, analysis: InputPipeline, step_chart
     step_chart : item, optional
         The Overview's chart of step time plotted against step number.
     """
+    if analysis.per_step.empty and analysis.input_ops.empty and analysis.pipelines.empty:
+        return spec.tab("input_pipeline", "Input pipeline", [spec.text(_NOTHING, "info")])
     items = [
         *_summary(analysis),
         spec.section("Device-side analysis"),
@@ -73,7 +81,7 @@ def input_pipeline_tab(payload: spec.Tables, analysis: InputPipeline, step_chart
         spec.section("Stages of the pipeline"),
         *_pipelines(analysis),
     ]
-    if analysis.notes:
+    if analysis.notes and not analysis.pipelines.empty:
         items.append(spec.text(" ".join(analysis.notes)))
     return spec.tab("input_pipeline", "Input pipeline", items)
 
@@ -110,12 +118,31 @@ def _summary_facts(summary: InputSummary, *, several_devices: bool) -> list[dict
     rows = []
     if summary.verdict != "unknown":
         # The share is of each device's own time, so that it is not one of these times in percent of the other.
-        of_devices, of_slowest = (" (mean of devices)", " (slowest device)") if several_devices else ("", "")
         waiting = "What steps wait in calls of tf.data, and the op around them that hands the batch over"
+        if several_devices:
+            of_slowest = (
+                "Of the step's time on its slowest device, as in the Overview and in the first line of the report"
+            )
+            of_all = "Of all devices' time in their steps"
+            rows += [
+                fact(
+                    "Waiting on the slowest device",
+                    f"{ms(summary.slowest_input_time_ms)} · {percent(summary.slowest_input_pct)}",
+                    hint=of_slowest,
+                ),
+                fact(
+                    "Waiting, mean of the devices",
+                    f"{ms(summary.input_time_ms)} · {percent(summary.input_pct)}",
+                    hint=of_all,
+                ),
+            ]
+        else:
+            rows += [
+                fact("Waiting for input", percent(summary.input_pct), hint="Share of the steps' time"),
+                fact("Waiting in each step", ms(summary.input_time_ms), hint=waiting),
+            ]
         rows += [
-            fact(f"Waiting for input{of_devices}", percent(summary.input_pct), hint="Share of the devices' step time"),
-            fact(f"Waiting in each step{of_devices}", ms(summary.input_time_ms), hint=waiting),
-            fact(f"Average step{of_slowest}", ms(summary.step_time_ms)),
+            fact(f"Average step{' (slowest device)' if several_devices else ''}", ms(summary.step_time_ms)),
             fact(
                 "Steps averaged",
                 f"{summary.steps:,}" + (f" ({summary.kind})" if summary.kind not in ("", "step") else ""),
@@ -227,8 +254,10 @@ def _waiting_chart(per_step: pd.DataFrame, kind: str) -> spec.Item:
                 "step": names,
                 "mean": np.bincount(group, mean) / counts,
                 "share": np.bincount(group, share) / counts,
+                "alpha": np.where(np.maximum.reduceat(averaged, first), 1.0, _PALE),
                 **({"low": lows, "high": highs} if several or size > 1 else {}),
-            }
+            },
+            "above": {"x": at[highs > top], "y": np.full(int((highs > top).sum()), 0.92 * top)},
         },
         {
             "steps": {"start": middle - width, "end": middle + width},
@@ -240,6 +269,8 @@ def _waiting_chart(per_step: pd.DataFrame, kind: str) -> spec.Item:
         },
     )
     notes = []
+    if not averaged.all() and averaged.any():
+        notes.append(f"Faint: {(~averaged).sum():,} of {count(len(number), 'step')}, not in averages.")
     if size > 1:
         notes.append(f"Each of the {len(first)} bars is the average of {size} steps in a row.")
     if several:
@@ -265,7 +296,7 @@ def _labelled(names: Sequence[str]) -> dict[int, str]:
 
 @cache
 def _waiting(ranges: bool) -> Template:
-    columns = ["left", "right", "step", "mean", "share", *(["low", "high"] if ranges else [])]
+    columns = ["left", "right", "step", "mean", "share", "alpha", *(["low", "high"] if ranges else [])]
     source = ColumnDataSource({name: [] for name in columns}, name="waiting")
     p = spec.plot(170, (0, 1), (0, 1), x_label="Step", y_label="Waiting (ms)")
     p.x_range.name, p.y_range.name = "steps", "waited"
@@ -274,10 +305,12 @@ def _waiting(ranges: bool) -> Template:
     p.xaxis[0].ticker = FixedTicker(ticks=[], name="ticks")
     p.yaxis.formatter = NumeralTickFormatter(format="0,0.[000]")
     bar = Quad(
-        left="left", right="right", bottom=0, top="mean", fill_color=_RED, line_color=None,
+        left="left", right="right", bottom=0, top="mean", fill_color=_RED, fill_alpha="alpha", line_color=None,
         hatch_pattern="right_diagonal_line", hatch_color="white", hatch_alpha=0.5, hatch_scale=9, hatch_weight=1,
     )  # fmt: skip
     bars = spec.draw(p, source, bar)
+    mark = Scatter(x="x", y="y", marker="triangle", size=8, fill_color=_RED, line_color="white")
+    spec.draw(p, ColumnDataSource({"x": [], "y": []}, name="above"), mark)
     tooltips = [("Step", "@step"), ("Waiting", "@mean{0,0.000} ms"), ("Share of the step", "@share{0.0} %")]
     if ranges:
         span = Quad(
@@ -400,7 +433,8 @@ def _stacked() -> Template:
 def _pipelines(analysis: InputPipeline) -> list[spec.Item]:
     pipelines, stages = analysis.pipelines, analysis.tf_data
     if pipelines.empty:
-        return [spec.text("No tf.data pipeline is in this profile, so there are no stages to show.", "info")]
+        why = " ".join(analysis.notes) or "No tf.data pipeline is in this profile, so there are no stages to show."
+        return [spec.text(why, "info")]
     several_hosts = len(set(pipelines["host"])) > 1
     # What the loop waited for longest comes first.
     ranked = pipelines.sort_values("blocked_ms", ascending=False, kind="stable")

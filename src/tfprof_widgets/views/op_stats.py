@@ -19,7 +19,9 @@ _MODES = "Eager: run op by op as Python calls it; Function: in the graph of a tf
 _NOUN = {"name": "operation", "type": "type"}
 
 
-def op_stats_tab(payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | None = None) -> spec.Tab:
+def op_stats_tab(
+    payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | None = None, *, unseen: bool = False
+) -> spec.Tab:
     """Return the TensorFlow stats tab.
 
     Parameters
@@ -30,6 +32,8 @@ def op_stats_tab(payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | Non
         ``report.ops``, IDLE rows included.
     colors : OpColors, optional
         The report's colours of op types; `OpColors.of` these ops by default.
+    unseen : bool
+        Whether devices took part of which nothing was recorded.
     """
     colors = OpColors.of(ops) if colors is None else colors
     busy = ops[ops["type"] != IDLE]
@@ -40,7 +44,7 @@ def op_stats_tab(payload: spec.Tables, ops: pd.DataFrame, colors: OpColors | Non
         )
         return spec.tab("op_stats", "TensorFlow stats", [spec.text(why, "info")])
     payload.add_table("ops", ops_table(ops))
-    missing = _missing_sides(busy)
+    missing = _missing_sides(busy, unseen=unseen)
     without = [*_pies(without_idle(ops), colors), *missing, _table(ops, idle=False)]
     if not (ops["type"] == IDLE).any():
         return spec.tab("op_stats", "TensorFlow stats", without)
@@ -73,8 +77,16 @@ def ops_table(ops: pd.DataFrame) -> pd.DataFrame:
 # ---- pies ---------------------------------------------------------------------------------------------------
 
 
-def _missing_sides(busy: pd.DataFrame) -> list[spec.Item]:
+def _missing_sides(busy: pd.DataFrame, *, unseen: bool) -> list[spec.Item]:
     sides = set(busy["host_or_device"])
+    if "Device" not in sides and unseen:
+        return [
+            spec.text(
+                "The device took part, but what ran on it was not recorded: these are the host's operations only, and most of the "
+                "model's are missing.",
+                "info",
+            )
+        ]
     if "Device" not in sides:
         return [
             spec.text("No operation ran on a device (GPU, TPU) in this capture, so there are no pies of device time.")

@@ -46,6 +46,7 @@ _REASONS = {
     "compiling": "compiling",
     "end_of_data": "end of the data",
 }
+_NOTHING = "Nothing was recorded in which steps or operations could be found, so there is nothing to show of them."
 # Each device's chart holds its own data; beyond this many devices only the slowest of each step is drawn.
 _MAX_DEVICE_CHARTS = 16
 _PALE = 0.35
@@ -77,13 +78,34 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
         ``report.steps``: one row a step and device.
     """
     items = [spec.text(summary.statement)] if summary.statement else []
+    if steps.empty and summary.top_ops.empty:
+        # Why, and what to do, the head of the report says.
+        environment = spec.facts(
+            "Run environment", [fact(label, value) for label, value in summary.environment.items()]
+        )
+        return spec.tab("overview", "Overview", [*items, spec.text(_NOTHING, "info"), environment])
     items += _step_items(summary, steps)
+    items += _unseen(summary)
     items += _performance(summary)
     hosts = [str(used.devices["host"].iloc[0]) if len(used.devices) else "" for used in summary.utilization]
     items += device_items(payload, summary.utilization, hosts)
-    items.append(_top_ops(payload, summary.top_ops))
+    items.append(_top_ops(payload, summary.top_ops, several_hosts=len(summary.host_step_time) > 1))
     items.append(spec.facts("Run environment", [fact(label, value) for label, value in summary.environment.items()]))
     return spec.tab("overview", "Overview", items)
+
+
+def _unseen(summary: Overview) -> list[spec.Item]:
+    """Say why no op explains the host's time, where what devices did was not recorded."""
+    if not summary.unseen_devices or summary.step_time.empty or not summary.step_time["host_compute_ms"].iloc[0] > 0:
+        return []
+    devices = "The device's part of them" if summary.unseen_devices == 1 else "The devices' part of them"
+    return [
+        spec.text(
+            "Host compute here is the time in which the host ran a step's functions, waiting for the device among it. "
+            f"{devices} was not recorded, so the operations below add up to far less.",
+            "info",
+        )
+    ]
 
 
 def _performance(summary: Overview) -> list[spec.Item]:
@@ -93,7 +115,11 @@ def _performance(summary: Overview) -> list[spec.Item]:
     if summary.device_busy_pct is not None:
         busy = percent(summary.device_busy_pct)
         rows.append(
-            fact("Device busy", busy, hint="Share of the time between its first and last event; the rest is idle")
+            fact(
+                "Device busy (whole capture)",
+                busy,
+                hint="Share of the time between a device's first and last event, also outside steps; the rest is idle",
+            )
         )
     if summary.precision:
         shares = ", ".join(f"{bits} {percent(share)}" for bits, share in summary.precision.items())
@@ -379,7 +405,7 @@ def _step_chart(
         notes.append(f"Dashed: the {of_all}, {ms(mean)}.")
     if left_out.any():
         notes.append(
-            f"{'Pale' if as_bars else 'Left out'}: {left_out.sum():,} of {count(len(steps), 'step')}, not in averages."
+            f"{'Faint' if as_bars else 'Left out'}: {left_out.sum():,} of {count(len(steps), 'step')}, not in averages."
         )
     if above.any():
         notes.append(f"Above the axis: {_list_steps(number[above], total[above])}.")
@@ -614,7 +640,7 @@ def _chart_hover(p: Plot, source: ColumnDataSource, shown: tuple[str, ...], digi
 # ---- top ops ------------------------------------------------------------------------------------------------
 
 
-def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
+def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame, *, several_hosts: bool) -> spec.Item:
     if top_ops.empty:
         return spec.text(
             "No TensorFlow op was recorded. Was work done while the profiler ran, and is the host level (--host-level) at least 2?",
@@ -629,7 +655,7 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame) -> spec.Item:
     of_all = f"In percent of the self time of all ops on the {side}"
     so_far = "This op and those above it, in percent of the same"
     return spec.table(
-        f"Top {count(len(ranked), 'TensorFlow operation')} on the {side}",
+        f"Top {count(len(ranked), 'TensorFlow operation')} on the {side}{'s of all hosts' if several_hosts else ''}",
         "top_ops",
         [
             spec.column("rank", "Rank", "number", digits=0, width=56),

@@ -162,7 +162,8 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
     shown = [c for c in CATEGORIES if (rows[f"{c}_ms"] > 0).any()]
     tick_ms = _tick_ms(float(rows["total_ms"].max()))
     ticks = {c: np.rint(rows[f"{c}_ms"].to_numpy(float) / tick_ms).astype(np.int64) for c in shown}
-    ticks["total"] = np.rint(rows["total_ms"].to_numpy(float) / tick_ms).astype(np.int64)
+    for name in ("total", "start"):
+        ticks[name] = np.rint(rows[f"{name}_ms"].to_numpy(float) / tick_ms).astype(np.int64)
     bottleneck = pd.Categorical(rows["bottleneck"].astype(str))
     payload.add_table(
         "pod_rows", pd.DataFrame({"bar": rows["worker"].to_numpy(np.int64), **ticks, "bottleneck": bottleneck})
@@ -197,6 +198,7 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
         "scale": dict.fromkeys(ticks, tick_ms),
         "value": worst,
         "marks": marks,
+        "trace": {"start": "start", "length": "total", "several_hosts": bool(workers["host"].nunique() > 1)},
     }
 
 
@@ -264,7 +266,7 @@ def _figure(workers: pd.DataFrame, x: NDArray[np.float64], shown: list[str], med
     p.xaxis.ticker = FixedTicker(ticks=list(labels))
     p.xaxis.major_label_overrides = labels
     source = ColumnDataSource(
-        {name: [] for name in ("x", "bar", *shown, "total", "host", "device", "bottleneck")}, name="bars"
+        {name: [] for name in ("x", "bar", *shown, "total", "start", "host", "device", "bottleneck")}, name="bars"
     )
     for i, category in enumerate(shown):
         bar = VBar(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from typing import TYPE_CHECKING
-from zlib import crc32
+from zlib import compress, crc32
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,10 @@ _STEP_COLOR = "#5b87b0"
 _VARIABLE = re.compile(r": .*|\d+")
 
 PS_PER_NS = 1000
+
+# Rows, and in how many stretches, from which is told what all take.
+_SAMPLE, _SAMPLES = 1 << 16, 4
+_AXIS_PX = 27
 
 
 def timeline_tab(
@@ -177,6 +181,23 @@ def pack_events(events: pd.DataFrame, first: NDArray[np.int64], unit_ps: int) ->
     return pd.DataFrame(columns)
 
 
+def packed_bytes(events: pd.DataFrame) -> int:
+    """Return about how many bytes events take in a page's tables: from a sample, if they are many.
+
+    Parameters
+    ----------
+    events : DataFrame (N)
+        As for `pack_events`.
+    """
+    n, few = len(events), _SAMPLE // _SAMPLES
+    if n > _SAMPLE:
+        starts = np.linspace(0, n - few, _SAMPLES).astype(np.int64)
+        events = pd.concat([events.iloc[first : first + few] for first in starts])
+    columns = pack_events(events, np.arange(0, len(events), few), PS_PER_NS)
+    packed = sum(len(compress(column.to_numpy().tobytes(), 6)) for _, column in columns.items())
+    return packed * n // max(len(events), 1)
+
+
 def _scale(counter: CounterTrack) -> int:
     return max(1, int(np.gcd.reduce(counter.value)))
 
@@ -278,6 +299,8 @@ def _figure() -> figure:
         toolbar_location=None,
         output_backend="canvas",
         min_border=0,
+        # Room for the axis, and the filter beside it, also where no mark is in view.
+        min_border_top=_AXIS_PX,
         outline_line_color=None,
         lod_threshold=None,
         sizing_mode="stretch_width",
