@@ -14,6 +14,9 @@ export interface Spot {
   kind: "step" | "memory";
   /** A step's: `train 5`. */
   name?: string;
+  /** A step's, and how exact its start is. */
+  device?: string;
+  within_ms?: number;
 }
 
 export interface Target {

@@ -8,6 +8,11 @@ import { onChartClick } from "./chart_click";
 /** Of the step's length, what is shown before and after it. */
 const ROOM = 0.1;
 
+/** The window that shows a step. */
+export function around(start_ms: number, length_ms: number): [number, number] {
+  return [start_ms - ROOM * length_ms, start_ms + (1 + ROOM) * length_ms];
+}
+
 /** Where in the trace the step at `x` is; `null` between columns. `kind` is of all the chart's steps. */
 export function stepAt(data: Record<string, ArrayLike<any>>, x: number, kind: string): Target | null {
   const { x: middle, width, step, start, total, host } = data;
@@ -16,7 +21,7 @@ export function stepAt(data: Record<string, ArrayLike<any>>, x: number, kind: st
     const [from, length] = [Number(start![i]), Number(total![i])];
     const number = step![i];
     return {
-      range_ms: [from - ROOM * length, from + (1 + ROOM) * length],
+      range_ms: around(from, length),
       // A column of several steps is an average of them: it shows where they begin.
       spot: /^-?\d+$/.test(String(number)) ? { start_ms: from, kind: "step", name: `${kind} ${number}`.trim() } : undefined,
       host: host === undefined ? undefined : String(host[i]),

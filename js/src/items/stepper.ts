@@ -4,7 +4,10 @@ import { embedFigure } from "../embed";
 import { h, uniqueId } from "../dom";
 import { plainText } from "../plain_text";
 import { legendOf, saveBar } from "../save_picture";
+import { hasTrace, scrollToReport, showInTrace, type Target } from "../show_in_trace";
 import type { Context, Mounted, StepperItem, Table } from "../types";
+import { onChartClick } from "./chart_click";
+import { around } from "./step_click";
 
 /** The columns of a slice of a table; numbers are multiplied by `scale`. */
 export function slice(table: Table, first: number, count: number, scale: Record<string, number>): Record<string, any> {
@@ -31,6 +34,26 @@ export function pick(table: Table, rows: Iterable<unknown>): Record<string, any>
   );
 }
 
+/** Which of the bars shown is at `x`; -1 beside them. They are one wide. */
+export function barAt(x: ArrayLike<number>, at: number): number {
+  for (let i = 0; i < x.length; i++) if (Math.abs(at - x[i]!) <= 0.5) return i;
+  return -1;
+}
+
+/** Where in the trace the step of a bar is. */
+export function inTrace(data: Record<string, ArrayLike<any>>, i: number, bars: Table, { trace, scale }: Pick<StepperItem, "trace" | "scale">): Target {
+  const { start, length, several_hosts } = trace!;
+  const [from, long] = [Number(data[start]![i]), Number(data[length]![i])];
+  const bar = Number(data["bar"]![i]);
+  // As they are in the trace: in the chart they may be spelled so that they are no mathematics.
+  const name = (column: string) => String(bars.getChild(column)!.at(bar));
+  return {
+    range_ms: around(from, long),
+    spot: { start_ms: from, kind: "step", device: name("device"), within_ms: scale[start] ?? 0 },
+    host: several_hosts ? name("host") : undefined,
+  };
+}
+
 export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Context): Promise<Mounted> {
   const [rows, bars, steps] = await Promise.all([ctx.table(item.rows), ctx.table(item.bars), ctx.table(item.steps)]);
   const column = (name: string) => {
@@ -51,17 +74,20 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
     button.addEventListener("click", () => show(value));
     return button;
   });
-  const canvas = h("div", { class: "tfprof-canvas" });
+  const linked = item.trace !== undefined && hasTrace(ctx.model);
+  const slowest = h("button", { type: "button", class: "tfprof-button", hidden: !linked, title: "Open the trace at this step of the slowest" }, "Slowest in the trace");
+  const canvas = h("div", { class: linked ? "tfprof-canvas tfprof-clickable" : "tfprof-canvas" });
+  const note = [item.note, linked ? "Click a bar to see that step in the trace." : ""].filter(Boolean).join(" ");
   const words = h("figcaption", { "aria-live": "polite" });
   host.append(
     h(
       "figure",
       { class: "tfprof-figure", "aria-label": item.alt },
       item.title ? h("h4", { class: "tfprof-heading" }, item.title) : null,
-      h("div", { class: "tfprof-stepper", "data-lm-suppress-shortcuts": "true" }, h("label", { for: id }, item.label), ...choice, output, ...marks),
+      h("div", { class: "tfprof-stepper", "data-lm-suppress-shortcuts": "true" }, h("label", { for: id }, item.label), ...choice, output, ...marks, slowest),
       words,
       canvas,
-      item.note ? h("figcaption", {}, item.note) : null,
+      note ? h("figcaption", {}, note) : null,
     ),
   );
   const embedded = await embedFigure(canvas, item.figure, ctx);
@@ -89,5 +115,17 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
   before.addEventListener("click", () => show(shown - 1));
   after.addEventListener("click", () => show(shown + 1));
   show(item.value);
+  if (linked) {
+    const open = (i: number) => {
+      if (i < 0) return;
+      showInTrace(ctx.model, inTrace(source.data, i, bars, item));
+      scrollToReport(host);
+    };
+    onChartClick(canvas, [embedded.view], (x) => open(barAt(source.data["x"], x)));
+    slowest.addEventListener("click", () => {
+      const lengths = Array.from(source.data[item.trace!.length] as ArrayLike<number>);
+      open(lengths.indexOf(Math.max(...lengths)));
+    });
+  }
   return embedded;
 }

@@ -35,11 +35,17 @@ export class Details {
     this.element.hidden = false;
   }
 
-  /** Adds what takes a moment to unpack. */
-  addStats(stats: readonly Field[], note: string): void {
-    const title = h("h6", {}, stats.length === 0 ? "No stats" : "Stats");
-    this.element.firstElementChild?.append(h("div", { class: "tl-stats" }, title, this.list(stats), note === "" ? null : h("p", {}, note)));
+  /** Adds what takes a moment to unpack. A note is about the stats of all events: it is said in full once, then kept behind a mark. */
+  addStats(stats: readonly Field[], source: string, note: string): void {
+    const mark = note === "" ? null : h("span", { class: "tl-mark", role: "img", tabindex: 0, title: note, "aria-label": note }, "ⓘ");
+    const title = h("h6", {}, `${stats.length === 0 ? "No stats" : "Stats"}${source}`, mark);
+    const said = this.said === note ? "" : note;
+    this.said = note;
+    this.element.firstElementChild?.append(h("div", { class: "tl-stats" }, title, this.list(stats), said === "" ? null : h("p", {}, said)));
   }
+
+  /** The last note that was said in full. */
+  private said = "";
 
   addAction(action: Action): void {
     this.element.querySelector(".tl-actions")?.append(this.actions([action]).firstElementChild!);

@@ -21,6 +21,6 @@ export async function mountTimeline(host: HTMLElement, item: TimelineItem, ctx: 
   const counters = counterTable === null ? new Map() : decodeCounters(counterTable, item.counters!, tracks);
   const timeline = new Timeline(host, item, ctx, tracks, names, shown, counters);
   await timeline.start();
-  timeline.root.querySelector(".tl-bar")?.append(saveBar(ctx, () => timeline.picture));
+  timeline.toolbar.more.append(saveBar(ctx, () => timeline.picture));
   return timeline;
 }

@@ -48,14 +48,34 @@ export function niceStep(ps: number): number {
   return Math.max(1, 10 * power);
 }
 
+/** A label's width, at most: nothing is measured for each frame. */
+const CHARACTER_PX = 7;
+const LABEL_GAP_PX = 8;
+/** With fewer marks nobody can tell a length. */
+const FEWEST = 2;
+
 /**
- * Marks between `start` and `end`, about `spacing` pixels apart on `width` pixels. Deep in a trace the labels would
- * have to repeat many digits; there they count from a base that is shown once.
+ * Marks between `start` and `end`, about `spacing` pixels apart on `width` pixels, or closer where these would be fewer than two. Deep in a
+ * trace the labels would have to repeat many digits; there they count from a base that is shown once.
  */
 export function ticks(start: number, end: number, width: number, spacing = 110): Ticks {
   const span = end - start;
   if (!(span > 0) || !(width > 0)) return { at: [], labels: [], base: "" };
-  const step = niceStep((span * spacing) / width);
+  let step = niceStep((span * spacing) / width);
+  let found = every(step, start, end);
+  while (found.at.length < FEWEST) {
+    const closer = niceStep(step / 2.5);
+    if (closer >= step) break;
+    const next = every(closer, start, end);
+    const longest = Math.max(...next.labels.map((label) => label.length), 0);
+    if ((closer * width) / span < longest * CHARACTER_PX + LABEL_GAP_PX) break;
+    [step, found] = [closer, next];
+  }
+  return found;
+}
+
+/** Marks at the multiples of a step. */
+function every(step: number, start: number, end: number): Ticks {
   const first = Math.ceil(start / step - 1e-9);
   const last = Math.floor(end / step + 1e-9);
   const at: number[] = [];
@@ -69,7 +89,7 @@ export function ticks(start: number, end: number, width: number, spacing = 110):
   const [offsetUnit, offsetSize] = unitFor(step);
   // The base is a whole number of the unit above, or of a thousand of those where the window is wider.
   let grain = offsetSize * 1000;
-  while (grain < span) grain *= 1000;
+  while (grain < end - start) grain *= 1000;
   const base = Math.floor(start / grain) * grain;
   const offsetDigits = Math.max(0, Math.ceil(Math.log10(offsetSize / step) - 1e-9));
   return {

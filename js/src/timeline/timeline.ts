@@ -78,7 +78,7 @@ export class Timeline implements Mounted {
   private readonly stores = new Map<boolean, Store>();
   private readonly unit: number;
   private readonly firstEvent: number;
-  private readonly toolbar: Toolbar;
+  readonly toolbar: Toolbar;
   private readonly gutter: Gutter;
   private readonly minimap: Minimap;
   private readonly details = new Details();
@@ -763,7 +763,7 @@ export class Timeline implements Mounted {
           const more = way.count === 1 ? "" : ` and ${(way.count - 1).toLocaleString("en-US")} more`;
           this.details.addAction({ label: `${way.label}: ${way.name}${more}`, hint: "Go there", run: () => this.goTo(way) });
         }
-        if (!part.details) return this.details.addStats(told.stats, "From Python: this page has no details of events.");
+        if (!part.details) return this.details.addStats(told.stats, " (from Python)", "The details of this page's events were left out to keep it small; Python has them.");
       }
     }
     if (this.selected !== place) return;
@@ -771,9 +771,9 @@ export class Timeline implements Mounted {
     const count = (n: number) => n.toLocaleString("en-US");
     const note =
       stats.count < stats.total
-        ? `${count(stats.count)} of the ${count(stats.total)} stats of all events are in this report; the others (${stats.left_out.join(", ")}) stay with Python.`
+        ? `Not in this report, for any event: ${stats.left_out.join(", ")} (${count(stats.total - stats.count)} of ${count(stats.total)} stats). They are ids, or too many for a page.`
         : "";
-    this.details.addStats(found.map(({ name, ...field }) => ({ ...field, hint: name })), note);
+    this.details.addStats(found.map(({ name, ...field }) => ({ ...field, hint: name })), "", note);
   }
 
   // ---- arrows -----------------------------------------------------------------------------------------------------
@@ -970,15 +970,17 @@ export class Timeline implements Mounted {
     if (!spot) return;
     if (this.hits !== null) this.searchFor("");
     const time = (spot.start_ms * 1e9) / this.unit;
-    const lanes = this.tracks.flatMap((track) => {
+    // The steps of several devices have a track each.
+    const own = spot.device === undefined ? -1 : this.tracks.findIndex((track) => track.kind === "steps" && track.hint === `Steps on ${spot.device}`);
+    const lanes = this.tracks.flatMap((track, index) => {
       const store = this.storeOf(track);
-      if (store === null || (track.kind === "steps") !== (spot.kind === "step")) return [];
+      if (store === null || (track.kind === "steps") !== (spot.kind === "step") || (own >= 0 && index !== own)) return [];
       return Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
     });
     const { name: texts } = this.names;
     const isIt = (text: string) => (spot.kind === "memory" ? text === ALLOCATION || text === DEALLOCATION : spot.name === undefined || text === spot.name);
     // Times come as numbers of milliseconds: to a nanosecond of memory's changes, and to seven digits of steps.
-    const reach = spot.kind === "memory" ? 1e3 / this.unit : Math.max(time * 1e-6, 1e6 / this.unit);
+    const reach = spot.kind === "memory" ? 1e3 / this.unit : Math.max(time * 1e-6, 1e6 / this.unit, ((spot.within_ms ?? 0) * 1e9) / this.unit);
     let found: Place | null = null;
     let nearest = reach;
     for (const { store, lane } of lanes) {
@@ -1084,7 +1086,8 @@ export class Timeline implements Mounted {
 
   /** Takes back one thing at a time: help, the selection, the search, the marks. */
   escape(): void {
-    if (!this.toolbar.help.hidden) this.toolbar.toggleHelp(false);
+    if (this.toolbar.menuIsOpen) this.toolbar.toggleMenu(false);
+    else if (!this.toolbar.help.hidden) this.toolbar.toggleHelp(false);
     else if (this.selected !== null || this.summaryOf !== null) this.select(null);
     else if (this.hits !== null) this.searchFor("");
     else this.ranges = [];

@@ -1,6 +1,6 @@
 /** Tools, zoom buttons, search, the switch for what is folded away, and the list of keys. */
 
-import { h } from "../dom";
+import { h, uniqueId } from "../dom";
 import type { Timeline, Tool } from "./timeline";
 
 const TOOL_BUTTONS: [Tool, string, string][] = [
@@ -30,6 +30,9 @@ const KEYS: [string, string][] = [
 export class Toolbar {
   readonly element: HTMLElement;
   readonly help: HTMLElement;
+  /** What a narrow window has behind a button. */
+  readonly more: HTMLElement;
+  private readonly menu: HTMLButtonElement;
   private readonly tools = new Map<Tool, HTMLButtonElement>();
   private readonly input = h("input", { type: "search", placeholder: "Search events ( / )", "aria-label": "Search events by name", spellcheck: "false" });
   private readonly regex = h("button", { type: "button", title: "Regular expression", "aria-label": "Regular expression", "aria-pressed": "false" }, ".*");
@@ -69,7 +72,7 @@ export class Toolbar {
       button("‹", "Previous hit (Shift + Enter)", () => timeline.nextHit(true)),
       button("›", "Next hit (Enter)", () => timeline.nextHit(false)),
     );
-    const search = h("div", { class: "tl-search", role: "search" }, this.input, steps, this.hits);
+    const search = h("div", { class: "tl-search", role: "search" }, this.input, steps);
     const count = hiddenCount.toLocaleString("en-US");
     const fold =
       hiddenCount === 0
@@ -79,7 +82,15 @@ export class Toolbar {
     arrows.addEventListener("change", () => void timeline.setArrows(arrows.checked), { signal });
     const flows = hasFlows ? h("label", { class: "tl-switch", title: "Arrows of all events in view: launch to kernel, producer to consumer" }, arrows, "Arrows") : null;
     const keys = button("?", "Keys (?)", () => this.toggleHelp());
-    this.element = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Timeline tools" }, group, zoom, search, h("span", { class: "tl-space" }), flows, fold, h("div", { class: "tl-group" }, keys));
+    this.more = h("div", { class: "tl-more", id: uniqueId("more") }, flows, fold);
+    this.menu = h("button", { type: "button", title: "More", "aria-label": "More timeline tools", "aria-expanded": "false", "aria-controls": this.more.id }, "⋯");
+    this.menu.addEventListener("click", () => this.toggleMenu(), { signal });
+    const last = h("div", { class: "tl-last" }, h("div", { class: "tl-group tl-menu" }, this.menu), this.more, h("div", { class: "tl-group" }, keys));
+    this.element = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Timeline tools" }, group, zoom, search, this.hits, last);
+    const outside = (event: Event) => {
+      if (this.menuIsOpen && !event.composedPath().includes(last)) this.toggleMenu(false);
+    };
+    for (const event of ["pointerdown", "focusin"]) document.addEventListener(event, outside, { signal });
     const list = h("dl", {});
     for (const [key, meaning] of KEYS) list.append(h("dt", {}, key), h("dd", {}, meaning));
     this.help = h("div", { class: "tl-help", role: "dialog", "aria-label": "Keys of the timeline", hidden: true }, h("b", {}, "Keys"), list);
@@ -133,6 +144,15 @@ export class Toolbar {
   focusSearch(): void {
     this.input.focus();
     this.input.select();
+  }
+
+  get menuIsOpen(): boolean {
+    return this.menu.getAttribute("aria-expanded") === "true";
+  }
+
+  toggleMenu(open = !this.menuIsOpen): void {
+    this.menu.setAttribute("aria-expanded", String(open));
+    if (!open && this.more.contains(document.activeElement)) this.menu.focus();
   }
 
   toggleHelp(show = this.help.hidden): void {

@@ -33,7 +33,7 @@ class Pod:
     ----------
     table : DataFrame
         One row a step, host and device: ``step`` (common number, from 0), ``host``, ``host_step`` (the host's own),
-        ``kind``, ``device``, the nine ``*_ms`` categories, ``total_ms`` (their sum) and ``bottleneck`` (label of the
+        ``kind``, ``device``, ``start_ms`` (in the host's own trace), the nine ``*_ms`` categories, ``total_ms`` (their sum) and ``bottleneck`` (label of the
         largest).
     stragglers : DataFrame
         One row a step that several hosts or devices ran: ``step``, ``host``, ``device``, ``total_ms`` of the slowest,
@@ -100,11 +100,11 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     if not aligned:
         text, number, whole = (pd.Series(dtype=kind) for kind in ("str", "float64", "int64"))
         empty = {"step": whole, "host": text, "host_step": whole, "kind": text, "device": text}
-        empty |= dict.fromkeys((*CATEGORY_COLUMNS, "total_ms"), number) | {"bottleneck": text}
+        empty |= dict.fromkeys(("start_ms", *CATEGORY_COLUMNS, "total_ms"), number) | {"bottleneck": text}
         return Pod(pd.DataFrame(empty), pd.DataFrame(columns=list(_STRAGGLER_COLUMNS)), notes)
     table = pd.concat(aligned, ignore_index=True)
     order = np.lexsort([table[name].to_numpy(object).astype(str) for name in ("device", "host")] + [table["step"]])
-    columns = ("step", "host", "host_step", "kind", "device", *CATEGORY_COLUMNS)
+    columns = ("step", "host", "host_step", "kind", "device", "start_ms", *CATEGORY_COLUMNS)
     ordered = {name: table[name].to_numpy()[order] for name in columns}
     ordered |= {"total_ms": table["duration_ms"].to_numpy()[order]}
     ordered |= {"bottleneck": _bottleneck(np.stack([ordered[name] for name in CATEGORY_COLUMNS], axis=1))}
