@@ -272,14 +272,19 @@ class Comparison:
         notes = []
         before, after = self.sides
         if len(before.ms) and len(after.ms):
+            several = min(before.steps, after.steps) > 1
             counted = [
-                "the only step" if run.steps == 1 else f"the median of {len(run.ms):,} of {run.steps:,} steps"
+                "the only step"
+                if run.steps == 1
+                else f"{'' if several else 'the median of '}{len(run.ms):,} of {run.steps:,} steps"
                 for run in (before, after)
             ]
             left_out = (
                 "; first, last, traced and compiling steps are left out" if max(before.steps, after.steps) > 1 else ""
             )
-            notes.append(f"Compared: {counted[0]} before and {counted[1]} after{left_out}.")
+            notes.append(
+                f"Compared: {'the median of ' if several else ''}{counted[0]} before and {counted[1]} after{left_out}."
+            )
             for name, run in (("before", before), ("after", after)):
                 if run.unsteady:
                     notes.append(f"Every step {name} was traced or compiled: all of them are taken.")

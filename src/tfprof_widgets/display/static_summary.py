@@ -77,7 +77,11 @@ def _breakable(text: str) -> str:
     """Escape; a long name may be broken after its parts, and a number stays with its unit."""
     if len(text) <= _SHORT:
         return _no_maths(escape(text).replace(" ", "&nbsp;"))
-    return _no_maths(re.sub(r"(::|[/:.,…])", r"\1<wbr>", escape(text)))
+    return _no_maths(_PART.sub(r"\g<0><wbr>", escape(text)))
+
+
+# Where a name may be broken: after what stands between its parts, and between their words (Conv2D|Backprop|Filter).
+_PART = re.compile(r"::|[/:.,…_]|[A-Za-z0-9](?=[A-Z][a-z])")
 
 
 def _text_table(table: SmallTable) -> list[str]:

@@ -379,7 +379,7 @@ def kernels_tab(payload: spec.Tables, kernels: pd.DataFrame, steps: tuple[int, i
     payload.add_table("compared_kernels", shown)
     columns = [
         spec.column("kernel_name", "Kernel", "text", min_width=220, trace=True, label="kernel_label"),
-        spec.column("op_name", "Operation", "text", min_width=180, trace=True),
+        spec.column("op_name", "Operation", "text", min_width=220, trace=True),
         *_times("us", "µs", steps, "Time"),
         spec.column("occurrences_before", "Times before", "number", digits=0, width=88),
         spec.column("occurrences_after", "Times after", "number", digits=0, width=88),
