@@ -80,6 +80,9 @@ def trimmed(
     size_of: Callable[[Payload], int],
     make: Callable[[Plan], tuple[Payload, list[Drawn], list[Thinned]]],
     n_events: int,
+    events_bytes: int,
+    *,
+    is_certain: bool,
 ) -> Trimmed:
     """Find what fits into a page.
 
@@ -91,29 +94,32 @@ def trimmed(
         Size of the page of a payload, in bytes.
     make : function
         Makes the payload of a plan.
-    n_events : int
-        Events that the trace draws.
+    n_events, events_bytes : int
+        Events that the trace draws, and about how many bytes of a page they take.
+    is_certain : bool
+        Whether it is certain that they don't fit, so that they needn't be tried.
     """
     room = max_mb * BYTES_PER_MB - _WORDS_BYTES
     size = 0
-    for plan in (Plan(), Plan(arrows=False), Plan(arrows=False, details=False)):
+    bare = Plan(arrows=False, details=False)
+    for plan in () if is_certain else (Plan(), Plan(arrows=False), bare):
         payload, drawn, timelines = make(plan)
         size = size_of(payload)
         if size <= room:
             return Trimmed(payload, plan, drawn, timelines, max_mb, fits=True)
     # What events take is nearly in proportion to their number; what else there is, is seen from a trace of few.
-    least = replace(plan, events=_FEWEST_EVENTS)
+    least = replace(bare, events=_FEWEST_EVENTS)
     payload, drawn, timelines = make(least)
     fixed = size_of(payload)
     best = Trimmed(payload, least, drawn, timelines, max_mb, fits=fixed <= room)
     if not best.fits:
         return best
-    an_event = (size - fixed) / max(n_events, 1)
+    an_event = (events_bytes if is_certain else size - fixed) / max(n_events, 1)
     wanted = int(min((room - fixed) / an_event, 0.98 * n_events)) if an_event > 0 else n_events
     for _ in range(_TRIES):
         if wanted <= _FEWEST_EVENTS:
             break
-        plan = replace(plan, events=wanted)
+        plan = replace(bare, events=wanted)
         payload, drawn, timelines = make(plan)
         size = size_of(payload)
         if size <= room:

@@ -86,6 +86,18 @@ def stat_columns(trace: Trace) -> tuple[list[StatColumn], dict[str, int]]:
     return [column for column in columns if len(column.event)], {name: n for name, n in left_out.items() if n}
 
 
+def stat_counts(trace: Trace) -> dict[str, int]:
+    """Return the number of a trace's events that have each stat, those of the events' metadata too."""
+    counts: dict[str, int] = {}
+    for name in trace.space.stats.names:
+        counts[name] = int(np.count_nonzero(trace.rank[trace.space.stats.owners(name)] >= 0))
+    if len(trace.space.meta_stats):
+        uses = np.bincount(trace.meta, minlength=len(trace.space.meta_name))
+        for name in trace.space.meta_stats.names:
+            counts[name] = counts.get(name, 0) + int(uses[np.unique(trace.space.meta_stats.owners(name))].sum())
+    return {name: n for name, n in counts.items() if n}
+
+
 def _texts(stats: Stats, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
     """Owners of a stat, ascending, the code of each one's value, and the values as texts."""
     owner, number = stats.ints(name)

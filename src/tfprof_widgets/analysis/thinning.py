@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from .details import StatColumn, first_row
+from .nesting import stable_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -115,70 +117,132 @@ def thinned(data: Timeline, most: int) -> Thinned:
     most : int
         Rows that the result may have.
     """
-    bare = without_bookkeeping(data)
-    if len(data.events) <= most:
-        return bare
-    tracks = bare.data.tracks
-    events = data.events
-    start, duration, name, lane = (events[c].to_numpy() for c in ("start_ps", "duration_ps", "name", "lane"))
-    own = tracks[tracks["kind"] != "counter"].sort_values("first")
-    track = np.repeat(own.index.to_numpy(), own["count"].to_numpy())
-    weight = np.ones(len(tracks))
-    for index, each in own["kind"].items():
-        weight[index] = np.inf if each in _KEPT else _DEVICE_WEIGHT if each in ("device", "derived") else 1.0
-    is_op = (data.names["role"] == "op").to_numpy()
-    # One picosecond more, so that what must be kept is even if it takes no time.
-    score = (duration + 1.0) * weight[track] * np.where(is_op[name], _OP_WEIGHT, 1.0)
-
-    # From here on lane by lane, in time.
-    order = np.argsort(track * (int(lane.max()) + 1) + lane, kind="stable")
-    key = (track * (int(lane.max()) + 1) + lane)[order]
-    score, start, duration = score[order], start[order], duration[order]
-    new_lane = np.append(True, key[1:] != key[:-1])
-    buckets = _FINEST
-    none = np.zeros(len(order), np.bool_) | np.isinf(score)
-    while buckets > 1 and _begins(none, new_lane, start, data.span_ps, buckets).sum() > most / 2:
-        buckets //= 2
-    ranked = np.sort(score)[::-1]
-    low, high = int(none.sum()), most  # kept ones: that many fit, that many more don't
-    while low + 1 < high:
-        middle = (low + high) // 2
-        fits = _begins(score >= ranked[middle - 1], new_lane, start, data.span_ps, buckets).sum() <= most
-        low, high = (middle, high) if fits else (low, middle)
-    kept = score >= ranked[low - 1] if low > 0 else none
-    begins = np.flatnonzero(_begins(kept, new_lane, start, data.span_ps, buckets))
-    count = np.diff(np.append(begins, len(order)))
-
-    longest = _longest(duration, begins, count)
-    first, last = order[begins], order[begins + count - 1]
-    names, code = _with_merged_names(data.names, name[order[longest]], count > 1)
-    rows = pd.DataFrame(
-        {
-            "start_ps": start[begins],
-            "duration_ps": np.add.reduceat(duration, begins),
-            "name": code,
-            "lane": lane[first],
-        }
-    )
-    by_track = np.lexsort((-rows["duration_ps"].to_numpy(), rows["start_ps"].to_numpy(), track[first]))
-    rows = rows.iloc[by_track].reset_index(drop=True)
-    rows_of = np.bincount(track[first], minlength=len(tracks))
-    tracks = tracks.copy()
-    at = np.sort(own.index.to_numpy())
-    tracks.loc[at, "first"] = np.cumsum(rows_of[at]) - rows_of[at]
-    tracks.loc[at, "count"] = rows_of[at]
-    made = replace(bare.data, tracks=tracks, events=rows, names=names)
-    return Thinned(_with_names_in_use(made), count[by_track], first[by_track], last[by_track], bare.track)
+    return Thinning(data).to(most)
 
 
-def _begins(
-    kept: NDArray[np.bool_], new_lane: NDArray[np.bool_], start_ps: NDArray[np.int64], span_ps: int, buckets: int
-) -> NDArray[np.bool_]:
-    """Where a row begins: at an event that is kept, after one, in a new lane, in a new stretch of time."""
-    bucket = (start_ps * (buckets / max(span_ps, 1))).astype(np.int32)
-    begins = new_lane | kept
-    begins[1:] |= kept[:-1] | (bucket[1:] != bucket[:-1])
-    return begins
+class Thinning:
+    """A timeline to be thinned, more than once: what doesn't depend on how many rows are left is made once.
+
+    Parameters
+    ----------
+    data : Timeline
+        All of a host's events.
+    """
+
+    def __init__(self, data: Timeline) -> None:
+        self._whole = data
+
+    @cached_property
+    def bare(self) -> Thinned:
+        """The timeline with all its events but the thread pools' bookkeeping."""
+        return without_bookkeeping(self._whole)
+
+    @cached_property
+    def _events(self) -> _ByLane:
+        """The events lane by lane, in time."""
+        tracks, events = self.bare.data.tracks, self._whole.events
+        duration, name, lane = (events[c].to_numpy() for c in ("duration_ps", "name", "lane"))
+        own = tracks[tracks["kind"] != "counter"].sort_values("first")
+        track = np.repeat(own.index.to_numpy(), own["count"].to_numpy())
+        weight = np.ones(len(tracks))
+        for index, each in own["kind"].items():
+            weight[index] = np.inf if each in _KEPT else _DEVICE_WEIGHT if each in ("device", "derived") else 1.0
+        is_op = (self._whole.names["role"] == "op").to_numpy()
+        # One picosecond more, so that what must be kept is even if it takes no time.
+        score = (duration + 1.0) * weight[track] * np.where(is_op[name], _OP_WEIGHT, 1.0)
+
+        key = track * (int(lane.max()) + 1) + lane
+        order = stable_order(key)
+        key, score = key[order], score[order]
+        start = events["start_ps"].to_numpy()[order]
+        new_lane = np.append(True, key[1:] != key[:-1])
+        stretch = (start * (_FINEST / max(self._whole.span_ps, 1))).astype(np.int32)
+        return _ByLane(order, track, start, score, new_lane, np.bitwise_xor(stretch, np.roll(stretch, 1)))
+
+    def to(self, most: int) -> Thinned:
+        """Return the timeline with at most so many rows; see `thinned`."""
+        if len(self._whole.events) <= most:
+            return self.bare
+        events = self._events
+        begins = np.flatnonzero(events.begins(most))
+        count = np.diff(np.append(begins, len(events.order)))
+
+        data, order = self._whole, events.order
+        duration = data.events["duration_ps"].to_numpy()[order]
+        longest = _longest(duration, begins, count)
+        first, last = order[begins], order[begins + count - 1]
+        names, code = _with_merged_names(data.names, data.events["name"].to_numpy()[order[longest]], count > 1)
+        start, length, track = events.start[begins], np.add.reduceat(duration, begins), events.track[first]
+        by_track = np.lexsort((-length, start, track))
+        rows = pd.DataFrame(
+            {
+                "start_ps": start[by_track],
+                "duration_ps": length[by_track],
+                "name": code[by_track],
+                "lane": data.events["lane"].to_numpy()[first[by_track]],
+            }
+        )
+        tracks = self.bare.data.tracks.copy()
+        rows_of = np.bincount(track, minlength=len(tracks))
+        at = np.flatnonzero(tracks["kind"] != "counter")
+        tracks.loc[at, "first"] = np.cumsum(rows_of[at]) - rows_of[at]
+        tracks.loc[at, "count"] = rows_of[at]
+        made = replace(self.bare.data, tracks=tracks, events=rows, names=names)
+        return Thinned(_with_names_in_use(made), count[by_track], first[by_track], last[by_track], self.bare.track)
+
+
+@dataclass(frozen=True)
+class _ByLane:
+    """Events lane by lane, in time: N of them, and the place of each among the whole timeline's.
+
+    ``score`` tells how much an event counts, inf for those that must be kept. ``stretch`` has the bits in which an event's stretch of time
+    (of the finest) differs from that of the event before: those of stretches twice as long are the bits above the lowest, and so on.
+    """
+
+    order: NDArray[np.int64]
+    track: NDArray[np.int64]  # in the whole timeline's order
+    start: NDArray[np.int64]
+    score: NDArray[np.float64]
+    new_lane: NDArray[np.bool_]
+    stretch: NDArray[np.int32]
+
+    def begins(self, most: int) -> NDArray[np.bool_]:
+        """Where a row begins: at an event that is kept, after one, in a new lane, in a new stretch of time.
+
+        As many are kept as can be with so many rows at most, and the stretches are as short as they can be with half of the rows.
+        """
+        must = np.isinf(self.score)
+        forced = self.new_lane | must
+        forced[1:] |= must[:-1]
+        # The stretches: how many bits of theirs don't count.
+        n_bits = np.frexp(self.stretch[~forced])[1]
+        of_length = np.cumsum(np.bincount(n_bits, minlength=_FINEST.bit_length() + 1)[::-1])[::-1]
+        fits = of_length[1:] + np.count_nonzero(forced) <= most / 2
+        dropped = int(np.argmax(fits)) if fits.any() else _FINEST.bit_length() - 1
+        forced |= (self.stretch >> dropped) != 0
+
+        # An event begins a row if it or the one before it is kept: if the higher score of both is at least that of the last one kept.
+        higher = self.score.copy()
+        np.maximum(higher[1:], self.score[:-1], out=higher[1:])
+        candidates = -_highest(higher[~forced], most)
+        n_forced = int(np.count_nonzero(forced))
+        low, high = int(np.count_nonzero(must)), most  # kept ones: that many fit, that many more don't
+        ranked = _highest(self.score, max(low, high))
+        while low + 1 < high:
+            middle = (low + high) // 2
+            n_more = int(np.searchsorted(candidates, -ranked[middle - 1], side="right"))
+            low, high = (middle, high) if n_forced + n_more <= most else (low, middle)
+        kept = self.score >= ranked[low - 1] if low > 0 else must
+        begins = forced | kept
+        begins[1:] |= kept[:-1]
+        return begins
+
+
+def _highest(values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """The highest so many, and one more, falling."""
+    if n + 1 < len(values):
+        values = np.partition(values, len(values) - n - 1)[-n - 1 :]
+    return np.sort(values)[::-1]
 
 
 def _longest(duration: NDArray[np.int64], begins: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:

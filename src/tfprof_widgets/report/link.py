@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..analysis.selection import selected_own, selected_rows
+from ..analysis.thinning import Thinning
 from .timelines import drawn_as, thinned_as, timeline_with
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _part(report: Report, drawn: Drawn) -> Thinned:
     if trimmed is not None and trimmed.drawn[drawn.host] == drawn:
         found: Thinned = trimmed.timelines[drawn.host]
         return found
-    return thinned_as(timeline_with(report, drawn), drawn)
+    return thinned_as(Thinning(timeline_with(report, drawn)), drawn)
 
 
 def answering(report: weakref.ref[Report]) -> Callable[[LinkWidget, Any, Any], None]:

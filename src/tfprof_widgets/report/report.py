@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _TABLES = ("steps", "ops", "input_ops", "kernels", "memory", "memory_summary", "memory_peak", "pod", "events")
 # What is made anew when another page is asked for, and when what it shows has changed.
 _PAGE = ("_trimmed", "payload", "html")
-_ALL_SHOWN = ("_whole_payload", *_PAGE)
+_ALL_SHOWN = ("_without_trace", "_whole_payload", *_PAGE)
 
 
 class Report:
@@ -286,6 +286,11 @@ class Report:
     def _trimmed(self) -> Trimmed | None:
         """What of the report fits into a page; None if all does."""
         return page.trimmed_payload(self)
+
+    @cached_property
+    def _without_trace(self) -> Payload:
+        """The tabs and their data but for the trace, of which a page may have a part."""
+        return page.without_trace(self)
 
     @cached_property
     def _whole_payload(self) -> Payload:

@@ -11,7 +11,7 @@ from ..analysis.timeline import Timeline, timeline
 from .drawn import Drawn, parse
 
 if TYPE_CHECKING:
-    from ..analysis.thinning import Thinned
+    from ..analysis.thinning import Thinned, Thinning
     from ..budget import Plan
     from .report import Report
 
@@ -59,8 +59,6 @@ def _own_count(report: Report, host: int) -> int:
     return sum(not frame.empty for frame in report._own_tracks[host].values())
 
 
-def thinned_as(data: Timeline, drawn: Drawn) -> Thinned:
+def thinned_as(thinning: Thinning, drawn: Drawn) -> Thinned:
     """Return what a page has of a timeline of which it has a part."""
-    from ..analysis.thinning import thinned, without_bookkeeping
-
-    return without_bookkeeping(data) if drawn.most is None else thinned(data, drawn.most)
+    return thinning.bare if drawn.most is None else thinning.to(drawn.most)
