@@ -1,15 +1,19 @@
 """One line that says what is being done, and is replaced by what comes of it.
 
 In a notebook it is an output of its own, updated in place, so that the saved notebook has the result and nothing else. In a
-terminal it is a line that is written over. Where outputs are being captured there is none.
+terminal it is a line that is written over. Where outputs are being captured there is none, nor in an `ipywidgets.Output`,
+which can't change what it has shown.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import DisplayHandle
 
@@ -27,14 +31,15 @@ class Progress:
         from IPython.core.displaypub import CapturingDisplayPublisher
 
         captured = isinstance(getattr(shell, "display_pub", None), CapturingDisplayPublisher)
-        self._in_notebook = getattr(shell, "kernel", None) is not None and not captured
-        self._in_terminal = not self._in_notebook and not captured and sys.stderr.isatty()
+        in_kernel = getattr(shell, "kernel", None) is not None
+        self.in_notebook = in_kernel and not captured and not _in_output_widget()
+        self._in_terminal = not in_kernel and not captured and sys.stderr.isatty()
         self._handle: DisplayHandle | None = None
         self._width = 0
 
     def say(self, words: str) -> None:
         """Show the line, in place of an earlier one."""
-        if self._in_notebook:
+        if self.in_notebook:
             self._show(_line(words), raw=True)
         elif self._in_terminal:
             sys.stderr.write(f"\r{words.ljust(self._width)}")
@@ -44,7 +49,8 @@ class Progress:
     def become(self, result: Any) -> None:
         """Show a result in place of the line."""
         self._wipe()
-        self._show(result, raw=False)
+        with _one_line():
+            self._show(result, raw=False)
 
     def fail(self, words: str) -> None:
         """Show what went wrong in place of the line."""
@@ -71,10 +77,60 @@ class Progress:
 
         if self._handle is not None:
             self._handle.update(what, raw=raw)
-        elif self._in_notebook:
+        elif self.in_notebook:
             self._handle = display(what, raw=raw, display_id=True)
         else:
             display(what, raw=raw)
+
+
+def show_long(result: Any, words: str) -> None:
+    """Show in a notebook what takes long to make, and in its place meanwhile a line that says so.
+
+    Parameters
+    ----------
+    result
+        What is shown. Its own ``_ipython_display_`` may call this.
+    words
+        What is being done.
+
+    Raises
+    ------
+    NotImplementedError
+        If this is no place for a line, or there is one already: IPython then shows the result as it shows all else.
+    """
+    ipython = sys.modules.get("IPython")
+    progress = Progress(ipython.get_ipython() if ipython is not None else None)
+    if _shown or not progress.in_notebook:
+        raise NotImplementedError
+    try:
+        progress.say(words)
+        progress.become(result)
+    except BaseException:
+        progress.end("Nothing is shown: the display ended early.")
+        raise
+
+
+# Whether a line is turning into a result now, whose display needs none of its own.
+_shown = False
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    global _shown
+    before, _shown = _shown, True
+    try:
+        yield
+    finally:
+        _shown = before
+
+
+def _in_output_widget() -> bool:
+    """Whether an ``ipywidgets.Output`` takes what is displayed now."""
+    ipywidgets = sys.modules.get("ipywidgets")
+    if ipywidgets is None:
+        return False
+    widgets = list(getattr(ipywidgets.widgets.widget, "_instances", {}).values())
+    return any(isinstance(widget, ipywidgets.Output) and widget.msg_id for widget in widgets)
 
 
 def _line(words: str, opacity: float = 0.75) -> dict[str, str]:

@@ -9,8 +9,12 @@ import types
 import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher, DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.display import display
 
-from tfprof_widgets.progress import Progress
+from generate import cpu_fit_capture
+from tfprof_widgets.progress import Progress, show_long
+from tfprof_widgets.report import Report
+from tfprof_widgets.xspace import read
 
 
 class Result:
@@ -80,3 +84,75 @@ def test_where_outputs_are_captured_there_is_the_result_alone(shell):
     progress.say("making")
     progress.become(Result())
     assert [output["data"]["text/plain"] for output in shell.display_pub.outputs] == ["the result"]
+
+
+@pytest.fixture
+def sent(shell):
+    """What a kernel's cell shows: text, identity, whether it is in the place of an output."""
+    shell.display_pub = Published()
+    shell.display_pub.sent = sent = []
+    shell.__dict__["kernel"] = types.SimpleNamespace()
+    return sent
+
+
+class Long:
+    """Made for long, as a report of many events is."""
+
+    def _ipython_display_(self):
+        show_long(self, "making it …")
+
+    def _repr_mimebundle_(self, **_):
+        return {"text/plain": "the report"}
+
+
+def test_what_takes_long_says_so_and_takes_the_line_s_place(shell, sent):
+    display(Long())
+    assert [text for text, _, _ in sent] == ["making it …", "the report"]
+    assert [update for _, _, update in sent] == [False, True]
+    assert sent[0][1] == sent[1][1]
+    # Where a line is there already, as under a profiled cell, it is the only one.
+    progress = Progress(shell)
+    progress.say("the profiler is stopping")
+    progress.become(Long())
+    assert [text for text, _, _ in sent[2:]] == ["the profiler is stopping", "the report"]
+
+
+def test_an_output_widget_can_t_change_what_it_showed_and_gets_the_result_alone(shell, sent):
+    widgets = pytest.importorskip("ipywidgets")
+    output = widgets.Output()
+    output.msg_id = "a cell's"
+    try:
+        display(Long())
+        assert [text for text, _, _ in sent] == ["the report"]
+    finally:
+        output.msg_id = ""
+        output.close()
+
+
+def test_outside_of_a_notebook_there_is_the_result_alone(shell):
+    shell.display_pub = CapturingDisplayPublisher()
+    display(Long())
+    assert [output["data"]["text/plain"] for output in shell.display_pub.outputs] == ["the report"]
+
+
+def test_a_display_that_is_interrupted_leaves_no_words_that_promise_it(shell, sent):
+    class Interrupted(Long):
+        def _repr_mimebundle_(self, **_):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        display(Interrupted())
+    assert [text for text, _, _ in sent] == ["making it …", "Nothing is shown: the display ended early."]
+
+
+def test_a_report_of_many_events_says_that_it_is_made_and_a_small_one_does_not(shell, sent, monkeypatch):
+    small = Report([read(cpu_fit_capture(1, 2).bytes())])
+    display(small)
+    assert [update for _, _, update in sent] == [False]
+    assert not sent[0][0].startswith("tfprof:")
+    monkeypatch.setattr("tfprof_widgets.report.report._LONG_FROM_EVENTS", 1)
+    display(small)  # made already: it takes no time
+    assert [update for _, _, update in sent] == [False, False]
+    display(Report([host.trace.space for host in small.hosts]))
+    assert [update for _, _, update in sent] == [False, False, False, True]
+    assert sent[2][0].startswith("tfprof: making the report of ")

@@ -55,6 +55,10 @@ _PAGE = ("_trimmed", "payload", "html")
 _ALL_SHOWN = ("_without_trace", "_whole_payload", *_PAGE)
 
 
+# From so many events on (a second or more) it is said that a report is being made; a host takes as long as so many events.
+_LONG_FROM_EVENTS, _EVENTS_A_HOST = 150_000, 15_000
+
+
 class Report:
     """What a profile says, as DataFrames and as an interactive display.
 
@@ -378,6 +382,15 @@ class Report:
         from ..display.static_summary import to_text
 
         return to_text(self.title, self._summary)
+
+    def _ipython_display_(self) -> None:
+        """Say what is being done while a long report is made; IPython shows others as it shows all that has a mime bundle."""
+        from ..progress import show_long
+
+        events = sum(host.trace.space.n_events for host in self.hosts)
+        if "html" in self.__dict__ or events + _EVENTS_A_HOST * len(self.hosts) < _LONG_FROM_EVENTS:
+            raise NotImplementedError
+        show_long(self, f"tfprof: making the report of {events:,} events …")
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         if self._link is None:
