@@ -53,11 +53,12 @@ export function formatCell(value: unknown, column: Column): string {
   }
 }
 
-/** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start. */
+/** Where to cut a long name: its end (`…/dense_7/MatMul`) tells names apart as much as its start; of one word, the start does. */
 export function splitMiddle(text: string, from = Infinity): [string, string] {
   // C++ functions are told apart by how they begin: they end in the types of their arguments.
   if (text.length <= 12 || /[(<].*[)>]$/s.test(text)) return [text, ""];
-  const at = Math.min(from, text.length - Math.min(36, Math.ceil(0.6 * text.length)));
+  const longestEnd = /\/|::/.test(text) ? 36 : 10;
+  const at = Math.min(from, text.length - Math.min(longestEnd, Math.ceil(0.6 * text.length)));
   // Not between the halves of a surrogate pair.
   const low = text.charCodeAt(at) >= 0xdc00 && text.charCodeAt(at) <= 0xdfff;
   const cut = low ? at - 1 : at;

@@ -43,7 +43,7 @@ def table() -> pd.DataFrame:
         ("void cudnn::cnn::wgrad_alg0_engine<float, 512, 6>(int, int, float const*)", "wgrad_alg0_engine<…>"),
         (
             "void Eigen::internal::EigenMetaKernel<Eigen::TensorAssignOp<A, Eigen::scalar_product_op<float, float>>, long>(C)",
-            "Eigen scalar_product_op",
+            "Eigen product_op",
         ),
         ("void Eigen::internal::EigenMetaKernel<A, long>(A, long)", "EigenMetaKernel"),
     ],
@@ -66,18 +66,18 @@ def eigen(op: str, of: str, to: str, rank: int = 1, index: str = "long") -> str:
 def test_kernels_of_one_label_are_told_apart_by_what_differs():
     product = "TensorCwiseUnaryOp<Eigen::internal::{}<Eigen::half, Eigen::internal::scalar_product_op<Eigen::half>>"
     names = {
-        eigen("TensorConversionOp<Eigen::half", "float", "Eigen::half"): "Eigen TensorConversionOp float → half",
-        eigen("TensorConversionOp<Eigen::half", "bool", "Eigen::half"): "Eigen TensorConversionOp bool → half",
-        eigen("TensorConversionOp<float", "Eigen::half", "float", 2): "Eigen TensorConversionOp half 2D → float",
+        eigen("TensorConversionOp<Eigen::half", "float", "Eigen::half"): "Eigen ConversionOp float → half",
+        eigen("TensorConversionOp<Eigen::half", "bool", "Eigen::half"): "Eigen ConversionOp bool → half",
+        eigen("TensorConversionOp<float", "Eigen::half", "float", 2): "Eigen ConversionOp half 2D → float",
         eigen(
             product.format("scalar_left"), "Eigen::half", "Eigen::half"
-        ): "Eigen scalar_product_op half (scalar_left)",
+        ): "Eigen product_op half (scalar left)",
         eigen(
             product.format("scalar_right"), "Eigen::half", "Eigen::half"
-        ): "Eigen scalar_product_op half (scalar_right)",
-        eigen("scalar_sum_op<float", "float", "float"): "Eigen scalar_sum_op float",
-        eigen("scalar_sum_op<float", "float", "float", index="int"): "Eigen scalar_sum_op float (2)",
-        eigen("scalar_exp_op<float", "float", "float"): "Eigen scalar_exp_op",
+        ): "Eigen product_op half (scalar right)",
+        eigen("scalar_sum_op<float", "float", "float"): "Eigen sum_op float",
+        eigen("scalar_sum_op<float", "float", "float", index="int"): "Eigen sum_op float (2)",
+        eigen("scalar_exp_op<float", "float", "float"): "Eigen exp_op",
         "void fft2d_r2c_32x32<float, false, 0u, cub::Sum<float> >(float2*, int)": "fft2d_r2c_32x32<float, false, 0u, Sum<float> >",
         "void fft2d_r2c_32x32<float, false, 1u, cub::Sum<float> >(float2*, int)": "fft2d_r2c_32x32<float, false, 1u, Sum<float> >",
         "void a::(anonymous namespace)::Softmax<float, 4>(float*, bool)": "Softmax<…>",

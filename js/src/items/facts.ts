@@ -24,7 +24,10 @@ export function factList(facts: Fact[], className: string): HTMLElement {
   );
 }
 
-/** Facts with colours are the legend of the chart beside them: a line each, long names cut in the middle. */
+/** A long name cut in the middle; one that is short for what its hint tells begins with what matters. */
+const legendLabel = ({ label, hint }: Fact) => (hint ? h("span", { class: "tfprof-name" }, h("span", {}, label)) : shortenedName(label));
+
+/** Facts with colours are the legend of the chart beside them: a line each. */
 function legend(facts: Fact[]): HTMLElement {
   return h(
     "dl",
@@ -33,7 +36,7 @@ function legend(facts: Fact[]): HTMLElement {
       return h(
         "div",
         { class: fact.wide ? "tfprof-fact tfprof-fact-wide" : "tfprof-fact", title: fact.hint },
-        h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : shortenedName(fact.label)),
+        h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : legendLabel(fact)),
         h("dd", {}, unbroken(formatPlain(fact.value))),
       );
     }),

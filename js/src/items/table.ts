@@ -84,8 +84,7 @@ export function compare(a: unknown, b: unknown, dir: "asc" | "desc"): number {
 /** A text's cell; with a label, that is what is seen. */
 function nameContent(text: string, label: unknown, parts: (name: string) => number): HTMLElement {
   if (typeof label !== "string" || label === text) return shortenedName(text, parts(text));
-  const content = shortenedName(label);
-  content.title = text;
+  const content = h("span", { class: "tfprof-name", title: text }, h("span", {}, label)); // it begins with what matters
   content.dataset["whole"] = text;
   return content;
 }

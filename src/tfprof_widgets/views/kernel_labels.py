@@ -36,7 +36,7 @@ def kernel_label(name: str) -> str:
     short = function[1]
     if short == "EigenMetaKernel":
         computes = _EIGEN_OPERATION.search(name)
-        return f"Eigen {computes[0]}" if computes else short
+        return f"Eigen {_bare(computes[0])}" if computes else short
     cutlass = _CUTLASS_KERNEL.search(name)
     return cutlass[1] if cutlass else f"{short}<…>"
 
@@ -65,6 +65,11 @@ def _alike(labels: dict[str, str]) -> set[str]:
     return {name for alike in _groups(labels) for name in alike}
 
 
+def _bare(operation: str) -> str:
+    """An operation of Eigen's without what most of them begin with: ``ConversionOp``, ``product_op``."""
+    return operation.removeprefix("Tensor").removeprefix("scalar_")
+
+
 def _with_types(name: str, label: str) -> str:
     if label.startswith("Eigen "):
         return f"{label} {_eigen_types(name, label.removeprefix('Eigen '))}".rstrip()
@@ -91,6 +96,6 @@ def _eigen_types(name: str, operation: str) -> str:
     # The first is what is assigned to; what is written is named last.
     written, read = tensors[:1], list(dict.fromkeys(tensors[1:]))
     types = " → ".join(filter(None, ([", ".join(read)] if read != written else []) + written))
-    others = [found for found in dict.fromkeys(_EIGEN_OPERATION.findall(head)) if found != operation]
-    others += [side for side in ("scalar_left", "scalar_right") if side in head]
+    others = [bare for bare in dict.fromkeys(map(_bare, _EIGEN_OPERATION.findall(head))) if bare != operation]
+    others += [f"scalar {side}" for side in ("left", "right") if f"scalar_{side}" in head]
     return f"{types} ({', '.join(others)})" if others else types
