@@ -255,9 +255,14 @@ def _distribution(before_ms: Array, after_ms: Array, total: pd.Series[Any]) -> s
         top = max(top, float(share.max()))
         outline = ColumnDataSource({"x": edges, "share": np.append(share, share[-1])})
         spec.draw(p, outline, VAreaStep(x="x", y1=0, y2="share", step_mode="after", fill_color=color, fill_alpha=0.35))
-        spec.draw(p, outline, StepLine(x="x", y="share", mode="after", line_color=color, line_width=1.5))
+        spec.draw(
+            p,
+            outline,
+            StepLine(x="x", y="share", mode="after", line_color=color, line_width=3.5 if name == "before" else 1.2),
+        )
         median = float(np.median(side))
-        p.add_layout(Span(location=median, dimension="height", line_color=color, line_width=2, line_dash="dashed"))
+        wide = 4 if name == "before" else 2  # both are seen where one lies on the other
+        p.add_layout(Span(location=median, dimension="height", line_color=color, line_width=wide, line_dash="dashed"))
         columns = ColumnDataSource(
             {
                 "bottom": np.zeros(bins), "top": share, "left": edges[:-1], "right": edges[1:],
@@ -311,13 +316,13 @@ def _overview_table() -> spec.Item:
         "Figures of both runs",
         "compared_overview",
         [
-            spec.column("measure", "Figure", "text", min_width=200),
+            spec.column("measure", "Figure", "text", min_width=220),
             spec.column("unit", "Unit", "text", width=56),
             *(
-                spec.column(name, name.capitalize(), "number", width=104, digits_field="digits")
+                spec.column(name, name.capitalize(), "number", width=92, digits_field="digits")
                 for name in ("before", "after", "difference")
             ),
-            spec.column("ratio", "Ratio", "number", digits=2, width=80, hint="After over before"),
+            spec.column("ratio", "Ratio", "number", digits=2, width=64, hint="After over before"),
         ],
         csv="overview.csv",
     )

@@ -103,7 +103,9 @@ def _chart(row: pd.Series[Any], memories: tuple[pd.DataFrame, pd.DataFrame], sta
     colors = {"before": BEFORE_COLOR, "after": AFTER_COLOR}
     for name, time, values in curves:
         source = ColumnDataSource({"time": time, "in_use": values})
-        spec.draw(p, source, Step(x="time", y="in_use", mode="after", line_color=colors[name], line_width=1.5))
+        # The first is broad: where the other lies on it, both are seen.
+        look = {"line_width": 3.5, "line_alpha": 0.55} if name == "before" else {"line_width": 1.2}
+        spec.draw(p, source, Step(x="time", y="in_use", mode="after", line_color=colors[name], **look))
         hit = spec.draw(p, source, Line(x="time", y="in_use", line_alpha=0))
         tooltips = [("Run", name), ("Time", "@time{0,0.000} ms"), ("In use", f"@in_use{{0,0.000}} {unit}")]
         spec.hover(p, [hit], tooltips, mode="vline", line_policy="prev", point_policy="follow_mouse")
@@ -161,12 +163,12 @@ def _table(*, several: bool) -> spec.Item:
         "compared_memory",
         [
             *host,
-            spec.column("allocator", "Allocator", "text", width=150),
-            spec.column("measure", "Figure", "text", min_width=180),
-            spec.column("before_mib", "Before", "number", digits=3, unit="MiB", width=108),
-            spec.column("after_mib", "After", "number", digits=3, unit="MiB", width=108),
-            spec.column("difference_mib", "Difference", "number", digits=3, unit="MiB", width=108),
-            spec.column("ratio", "Ratio", "number", digits=2, width=80),
+            spec.column("allocator", "Allocator", "text", width=120),
+            spec.column("measure", "Figure", "text", min_width=200),
+            spec.column("before_mib", "Before", "number", digits=3, unit="MiB", width=100),
+            spec.column("after_mib", "After", "number", digits=3, unit="MiB", width=100),
+            spec.column("difference_mib", "Difference", "number", digits=3, unit="MiB", width=100),
+            spec.column("ratio", "Ratio", "number", digits=2, width=64),
             spec.column("matched", "Matched by", "text", width=104),
         ],
         csv="memory.csv",
