@@ -25,8 +25,8 @@ export function formatPlain(value: unknown): string {
   return String(value);
 }
 
-/** A number and its unit stay on one line. */
-export const unbroken = (text: string): string => text.replace(/(\d) (?=(?:%|[nµm]?s|[KMGT]?i?B)(?!\w))/g, "$1\u00a0");
+/** A number and its unit stay on one line, and so do a number and what it counts (`first: 1`). */
+export const unbroken = (text: string): string => text.replace(/(\d) (?=(?:%|[nµm]?s|[KMGT]?i?B)(?!\w))|(:) (?=\d)/g, "$1$2\u00a0");
 
 /** A cell's text; nothing for a missing value. The unit stands in the header, except for percents. */
 export function formatCell(value: unknown, column: Column): string {

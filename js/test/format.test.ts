@@ -122,4 +122,5 @@ describe("sorting", () => {
 
 test("numbers keep their units on one line, and words after numbers may wrap", () => {
   expect(unbroken("2.6 % of 3 ms, 5 µs; 4 steps in 2 minutes, 1 sample")).toBe("2.6\u00a0% of 3\u00a0ms, 5\u00a0µs; 4 steps in 2 minutes, 1 sample");
+  expect(unbroken("2 (first: 1, last: none)")).toBe("2 (first:\u00a01, last: none)");
 });

@@ -63,7 +63,22 @@ def test_devices_of_which_nothing_was_recorded_are_counted():
     assert report_of(cpu_fit_capture()).overview.unseen_devices == 0
     space = cpu_fit_capture()
     space.plane("/device:GPU:0", id=10)
-    assert report_of(space).overview.unseen_devices == 1
+    unseen = report_of(space).overview
+    assert unseen.unseen_devices == 1
+    # No op explains the time in which the host ran the step's functions, so that is said.
+    assert any("was not recorded, so the times of the operations" in note for note in unseen.notes)
+    assert not any("was not recorded" in note for note in report_of(cpu_fit_capture()).overview.notes)
+
+
+def test_each_of_several_hosts_has_step_times_of_its_own():
+    report = report_of(*pod_captures(hosts=3, devices=1, steps=4, slow_host=1))
+    own = report.overview.host_step_time
+    assert list(own) == ["worker-0", "worker-1", "worker-2"]
+    for host, step_time in own.items():
+        alone = report.of_host(host).overview.step_time
+        assert step_time["mean_ms"].tolist() == alone["mean_ms"].tolist()
+    assert own["worker-1"]["input_ms"].iloc[0] > own["worker-0"]["input_ms"].iloc[0] + 2
+    assert report_of(cpu_fit_capture(1, 3)).overview.host_step_time == {}
 
 
 def test_one_host_of_several_has_a_report_of_its_own():

@@ -333,12 +333,6 @@ def test_a_host_can_be_chosen_however_many_there_are():
     assert [option["label"] for option in device["options"]] == ["Slowest device of each step", *GPUS]
 
 
-def test_host_compute_that_no_op_explains_is_explained():
-    steps = steps_frame(5)
-    assert "was not recorded" not in texts(tab_of(steps)[0])
-    assert "was not recorded, so the operations below" in texts(tab_of(steps, unseen_devices=1)[0])
-
-
 def test_where_nothing_was_recorded_that_is_said_once():
     steps = steps_frame(3)[:0]
     tab, recorder = tab_of(steps, ops_frame(0, 0))

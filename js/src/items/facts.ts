@@ -9,6 +9,12 @@ function swatch(fact: Fact): HTMLElement | null {
   return mark;
 }
 
+/** A value, whose words don't part at their hyphens (`worker-1`) unless one alone has no room. */
+function value(fact: Fact): (Node | string)[] {
+  const words = unbroken(formatPlain(fact.value)).split(/(?<= )/);
+  return words.map((word) => (/\w-\w/.test(word) ? h("span", { class: "tfprof-word" }, word) : word));
+}
+
 export function factList(facts: Fact[], className: string): HTMLElement {
   return h(
     "dl",
@@ -18,7 +24,7 @@ export function factList(facts: Fact[], className: string): HTMLElement {
         "div",
         { class: "tfprof-fact", title: fact.hint },
         h("dt", {}, fact.label),
-        h("dd", {}, unbroken(formatPlain(fact.value))),
+        h("dd", {}, ...value(fact)),
       ),
     ),
   );
@@ -37,7 +43,7 @@ function legend(facts: Fact[]): HTMLElement {
         "div",
         { class: fact.wide ? "tfprof-fact tfprof-fact-wide" : "tfprof-fact", title: fact.hint },
         h("dt", {}, swatch(fact), fact.color === undefined ? fact.label : legendLabel(fact)),
-        h("dd", {}, unbroken(formatPlain(fact.value))),
+        h("dd", {}, ...value(fact)),
       );
     }),
   );

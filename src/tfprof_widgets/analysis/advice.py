@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from .device import KERNEL, MEMCPY_D2H, MEMCPY_H2D, device_events
+from .in_words import ms
 from .intervals import union_ps
 from .op_stats import IDLE
 
@@ -163,11 +164,6 @@ def advice(run: Run) -> list[Finding]:
     return sorted(findings, key=lambda f: -f.saves_ms * _CONFIDENCE[f.confidence])
 
 
-def _ms(value: float) -> str:
-    """Milliseconds with the digits that count."""
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
-
-
 def _link(*keys: str) -> list[tuple[str, str]]:
     """Links to tools (``tool:…``) and to guides."""
     titles = {
@@ -203,11 +199,11 @@ def _input_bound(run: Run) -> Iterator[Finding]:
     input_ms, step_ms, share = run.category_ms("input"), run.step_ms, run.category_pct("input")
     said, _, more = summary.statement.partition(". ")
     if any(s.table.duplicated("step").any() for s in run.steps):
-        how_much = f"{_ms(input_ms)} of the {_ms(step_ms)} of a {run.step_words} ({share:.1f} %)"
+        how_much = f"{ms(input_ms)} of the {ms(step_ms)} of a {run.step_words} ({share:.1f} %)"
         said = f"{said.partition(':')[0]}: waiting for input takes {how_much}"
     statement = f"{said}. {more}" if more else f"{said.rstrip('.')}."
     evidence = {
-        "Waiting for input": f"{_ms(input_ms)} of {_ms(step_ms)} ({share:.0f} %)",
+        "Waiting for input": f"{ms(input_ms)} of {ms(step_ms)} ({share:.0f} %)",
         "Steps": f"{summary.steps:,} averaged",
     }
     if summary.stage:
@@ -231,7 +227,7 @@ def _launch_bound(run: Run) -> Iterator[Finding]:
     share, busy = run.category_pct("kernel_launch"), run.overview.device_busy_pct
     if busy is None or share < LAUNCH_MODERATE_PCT:
         return
-    evidence = {"Kernel launch": f"{_ms(run.category_ms('kernel_launch'))} of each step ({share:.0f} %)"}
+    evidence = {"Kernel launch": f"{ms(run.category_ms('kernel_launch'))} of each step ({share:.0f} %)"}
     durations = np.concatenate([_kernel_us(trace) for trace in run.traces])
     tiny = len(durations) > 0 and float(np.median(durations)) < TINY_KERNEL_US
     if len(durations):
@@ -278,7 +274,7 @@ def _small_kernels(run: Run) -> Iterator[Finding]:
         ),
         saves_ms=_short_gaps_ms(run) / run.n_device_steps,
         confidence="low",
-        evidence={"Device compute": f"{_ms(compute)} of {_ms(run.step_ms)}"},
+        evidence={"Device compute": f"{ms(compute)} of {ms(run.step_ms)}"},
         change="Use a larger batch size (and scale the learning rate with it); or let XLA fuse small ops: jit_compile=True",
         links=_link("kernels", "trace", "gpu"),
     )
@@ -321,7 +317,7 @@ def _long_gap(run: Run) -> Iterator[Finding]:
     yield Finding(
         title="The device sits idle within the step",
         statement=(
-            f"{device} has nothing to do for {_ms(longest['duration_us'] / 1e3)} at {_ms(longest['start_ms'])}"
+            f"{device} has nothing to do for {ms(longest['duration_us'] / 1e3)} at {ms(longest['start_ms'])}"
             + (
                 f", while Python's thread is in {host}."
                 if host
@@ -333,7 +329,7 @@ def _long_gap(run: Run) -> Iterator[Finding]:
         evidence={
             "Before": str(longest["before"])[:120],
             "After": str(longest["after"])[:120],
-            "Long gaps": _ms(long_ms),
+            "Long gaps": ms(long_ms),
         },
         change="Look at that moment in the trace; a .numpy(), a print or a Python if on a result makes the device wait for Python",
         links=[_in_trace(range_ms=_around(longest["start_ms"], longest["duration_us"] / 1e3)), *_link("gpu")],
@@ -367,10 +363,10 @@ def _retracing(run: Run) -> Iterator[Finding]:
             continue
         yield Finding(
             title=f"{function} is traced again and again",
-            statement=f"{function} was traced in {traces:.0f} of its {calls:.0f} calls, which took {_ms(spent_ms)}: it should be once.",
+            statement=f"{function} was traced in {traces:.0f} of its {calls:.0f} calls, which took {ms(spent_ms)}: it should be once.",
             saves_ms=spent_ms * (traces - 1) / traces / run.n_steps,
             confidence="high",
-            evidence={"Traced calls": f"{traces:.0f} of {calls:.0f}", "Time spent tracing": f"{_ms(spent_ms)}"},
+            evidence={"Traced calls": f"{traces:.0f} of {calls:.0f}", "Time spent tracing": f"{ms(spent_ms)}"},
             change=(
                 "Pass tensors instead of Python numbers, keep shapes fixed (dataset.batch(n, drop_remainder=True)), or declare them: "
                 "@tf.function(input_signature=[tf.TensorSpec([None, ...], tf.float32)]) or reduce_retracing=True"
@@ -402,7 +398,7 @@ def _first_compilation(run: Run) -> Iterator[Finding]:
     yield Finding(
         title="The first step was still being compiled",
         statement=(
-            f"Tracing and compiling took {_ms(compiled)} of step {int(compiling[0])}. "
+            f"Tracing and compiling took {ms(compiled)} of step {int(compiling[0])}. "
             + (
                 "It happens once, but there is no other step of its kind to tell how long the later ones take."
                 if averaged
@@ -411,7 +407,7 @@ def _first_compilation(run: Run) -> Iterator[Finding]:
         ),
         saves_ms=0.0,
         confidence="high",
-        evidence={"Compilation": f"{_ms(compiled)} of {_ms(total)} in all steps"},
+        evidence={"Compilation": f"{ms(compiled)} of {ms(total)} in all steps"},
         change="Run one step before the profiled cell, so that the capture shows steady steps.",
         links=[_in_trace(range_ms=_around(*spent.iloc[0][["start_ms", "duration_ms"]])), *_link("profiler")],
     )
@@ -439,7 +435,7 @@ def _eager_loop(run: Run) -> Iterator[Finding]:
     names = ", ".join(eager.nlargest(3, "self_time_us")["name"].astype(str))
     yield Finding(
         title="Ops run eagerly, one by one",
-        statement=f"{where} ({share:.0f} % of the host's op time): Python and dispatch take up to {_ms(saves)} of the {of_what}.",
+        statement=f"{where} ({share:.0f} % of the host's op time): Python and dispatch take up to {ms(saves)} of the {of_what}.",
         saves_ms=saves,
         confidence="high" if share > 50 else "medium",
         evidence={"Eager ops": f"{executed:,}", "Share of op time": f"{share:.0f} %", "Most time in": names},
@@ -497,7 +493,7 @@ def _low_precision_use(run: Run) -> Iterator[Finding]:
         saves_ms=eligible_us / 1e3 * (1 - 1 / TENSOR_CORE_SPEEDUP) / run.n_device_steps,
         confidence="medium",
         evidence={
-            "Eligible, not using": f"{_ms(eligible_us / 1e3)} of {_ms(total / 1e3)} kernel time",
+            "Eligible, not using": f"{ms(eligible_us / 1e3)} of {ms(total / 1e3)} kernel time",
             "Largest": ", ".join(idle_units["op_name"].astype(str).head(3)),
         },
         change="tf.keras.mixed_precision.set_global_policy('mixed_float16')   # before the model is built; sizes in multiples of 8",
@@ -523,12 +519,12 @@ def _copies(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         title="Data is copied between host and device in every step",
-        statement=f"Copies between host and device take {_ms(per_step)} of each {run.step_words} ({100 * per_step / run.step_ms:.0f} %).",
+        statement=f"Copies between host and device take {ms(per_step)} of each {run.step_words} ({100 * per_step / run.step_ms:.0f} %).",
         saves_ms=per_step,
         confidence="medium",
         evidence={
-            "To the device": f"{counts[MEMCPY_H2D]:,} copies, {_ms(totals[MEMCPY_H2D])}",
-            "To the host": f"{counts[MEMCPY_D2H]:,} copies, {_ms(totals[MEMCPY_D2H])}",
+            "To the device": f"{counts[MEMCPY_H2D]:,} copies, {ms(totals[MEMCPY_H2D])}",
+            "To the host": f"{counts[MEMCPY_D2H]:,} copies, {ms(totals[MEMCPY_D2H])}",
         },
         change=(
             "Keep tensors on the device: no .numpy(), print or Python if on a tensor inside the step; fetch metrics every N steps; "
@@ -544,10 +540,10 @@ def _collectives(run: Run) -> Iterator[Finding]:
         return
     yield Finding(
         title="Devices spend their time exchanging gradients",
-        statement=f"Collective communication takes {_ms(run.category_ms('device_collective'))} of each {run.step_words} ({share:.0f} %).",
+        statement=f"Collective communication takes {ms(run.category_ms('device_collective'))} of each {run.step_words} ({share:.0f} %).",
         saves_ms=run.category_ms("device_collective"),
         confidence="low",
-        evidence={"Device collectives": f"{_ms(run.category_ms('device_collective'))} ({share:.0f} %)"},
+        evidence={"Device collectives": f"{ms(run.category_ms('device_collective'))} ({share:.0f} %)"},
         change="Use a larger batch for each replica, so that there is more computing for each exchange; check for a straggler first",
         links=_link("pod", "trace", "distribute"),
     )
@@ -570,7 +566,7 @@ def _straggler(run: Run) -> Iterator[Finding]:
     yield Finding(
         title=f"{host} {device} keeps the others waiting",
         statement=(
-            f"{host} {device} is the slowest in {int(worst['steps'])} of {len(table)} steps, by {_ms(mine['excess_ms'].mean())} on "
+            f"{host} {device} is the slowest in {int(worst['steps'])} of {len(table)} steps, by {ms(mine['excess_ms'].mean())} on "
             f"average, mostly in {category}."
         ),
         saves_ms=float(worst["excess_ms"]) / len(table),
@@ -599,12 +595,12 @@ def _python_overhead(run: Run) -> Iterator[Finding]:
     yield Finding(
         title="Time goes by outside TensorFlow",
         statement=(
-            f"{share:.0f} % of each {run.step_words} ({_ms(run.category_ms('other'))}) is neither input nor computing: "
+            f"{share:.0f} % of each {run.step_words} ({ms(run.category_ms('other'))}) is neither input nor computing: "
             "Python between the calls (callbacks, metrics, logging), dispatch, waiting for threads."
         ),
         saves_ms=run.category_ms("other"),
         confidence="medium" if share >= 2 * OTHER_PCT else "low",
-        evidence={"All others": f"{_ms(run.category_ms('other'))} of {_ms(run.step_ms)} ({share:.0f} %)"},
+        evidence={"All others": f"{ms(run.category_ms('other'))} of {ms(run.step_ms)} ({share:.0f} %)"},
         change=change,
         links=_link("trace", "profiler"),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .in_words import described
+from .in_words import described, ms, share
 from .iterators import iterators
 from .op_stats import HOST
 from .tf_data import HIGH_INPUT_PCT, MODERATE_INPUT_PCT, TfData, frame, suggest, tf_data
@@ -435,26 +435,24 @@ def _summary(
     words = {"high": "Highly input-bound", "moderate": "Moderately input-bound", "low": "Not input-bound"}[verdict]
     what = _STEP_IN_A_SENTENCE.get(kind, f"a step ({kind})")
     each = per_step["devices"][averaged].max()
-    on_slowest = f"{slowest_pct:.1f} %, {_ms(slowest_waiting_ms / max(judged, 1))}, on the slowest device of each step"
+    on_slowest = f"{slowest_pct:.1f} %, {ms(slowest_waiting_ms / max(judged, 1))}, on the slowest device of each step"
     if each > 1:  # the devices' own steps differ, so no one step time goes with the share
         parts = [
-            f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {_ms(input_ms)} each ({on_slowest})."
+            f"{words}: waiting for input takes {input_pct:.1f} % of the devices' time in {what}, {ms(input_ms)} each ({on_slowest})."
         ]
     else:
-        parts = [
-            f"{words}: waiting for input takes {_ms(input_ms)} of the {_ms(step_ms)} of {what} ({input_pct:.1f} %)."
-        ]
+        parts = [f"{words}: waiting for input takes {ms(input_ms)} of the {ms(step_ms)} of {what} ({input_pct:.1f} %)."]
     suggestion = ""
     if verdict != "low" and pipeline is not None and stage is not None:
         if pipeline["blocked_ms"] < _READY_SHARE * input_ms:
             parts.append(
-                f"tf.data held it up for only {_ms(pipeline['blocked_ms'])}; handing over and copying the batch takes the rest."
+                f"tf.data held it up for only {ms(pipeline['blocked_ms'])}; handing over and copying the batch takes the rest."
             )
             suggestion = (
                 "Copy less (uint8 instead of float32, converted on the device), and ahead of time (prefetch_to_device)."
             )
         else:
-            parts.append(f"{stage['blocking_pct']:.0f} % of what it waited for tf.data was spent in {stage['name']}.")
+            parts.append(f"{share(stage['blocking_pct'])} of what it waited for tf.data was spent in {stage['name']}.")
             suggestion = suggest(stage, pipeline)
     elif verdict != "low":
         parts.append("The input doesn't come from a tf.data pipeline in this profile.")
@@ -477,11 +475,6 @@ def _summary(
         slowest_input_pct=slowest_pct,
         **facts,
     )
-
-
-def _ms(value: float) -> str:
-    """A time with three digits, in the unit that suits it."""
-    return f"{value:.3g} ms" if value >= 1 else f"{1e3 * value:.3g} µs"
 
 
 def _main_pipeline(analyses: Sequence[TfData]) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .in_words import described
+from .in_words import described, ms
 from .op_stats import IDLE, UNATTRIBUTED
 from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
 from .throughput import examples_per_s
@@ -123,6 +123,11 @@ def overview(
         notes.append(
             f"{between_ms:.1f} ms lie between runs of steps (start of an epoch, validation) and are charged to none."
         )
+    if not active and devices and len(step_time) and step_time["host_compute_ms"].iloc[0] > 0:
+        notes.append(
+            "Host compute is here the time in which the host ran the functions of a step, waiting for the device among it. The "
+            "device's part of them was not recorded, so the times of the operations add up to far less."
+        )
     used = [utilization(trace) for trace in traces]
     rates = [examples_per_s(t, s) for t, s in zip(traces, steps, strict=True)]
     known = [rate for rate in rates if rate is not None]
@@ -159,7 +164,7 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
     if not found:
         return pd.DataFrame({c: pd.Series(dtype="str" if c == "kind" else "float64") for c in columns})
     kind = np.concatenate([s.table["kind"].to_numpy(object)[s.slowest] for s in found])
-    ms = np.concatenate(
+    times_ms = np.concatenate(
         [
             np.stack([s.table[c].to_numpy()[s.slowest] for c in ("duration_ms", *CATEGORY_COLUMNS)], axis=1)
             for s in found
@@ -169,7 +174,7 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
     result: list[dict[str, Any]] = []
     for one in dict.fromkeys(kind):
         of_kind = kind == one
-        used = ms[of_kind & averaged]
+        used = times_ms[of_kind & averaged]
         total = used[:, 0]
         row: dict[str, Any] = {
             "kind": one,
@@ -180,10 +185,10 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
             "min_ms": total.min(),
             "max_ms": total.max(),
             "median_ms": np.median(total),
-            "all_mean_ms": ms[of_kind, 0].mean(),
+            "all_mean_ms": times_ms[of_kind, 0].mean(),
         }
         row |= zip(CATEGORY_COLUMNS, used[:, 1:].mean(axis=0), strict=True)
-        row["_rank"] = (_KIND_ORDER.index(one) if one in _KIND_ORDER else 0.5, -ms[of_kind, 0].sum())
+        row["_rank"] = (_KIND_ORDER.index(one) if one in _KIND_ORDER else 0.5, -times_ms[of_kind, 0].sum())
         result.append(row)
     result.sort(key=lambda row: row.pop("_rank"))
     return pd.DataFrame(result, columns=columns)
@@ -247,7 +252,7 @@ def _statement(step_time: pd.DataFrame, ops: pd.DataFrame) -> str:
     largest = [(share, c) for share, c in shares if share >= 1][:4]
     parts = [f"{share:.0f} % {_IN_A_SENTENCE.get(c, CATEGORY_LABELS[c].lower())}" for share, c in largest]
     name = _STEP_IN_A_SENTENCE.get(row["kind"], f"“{row['kind']}” step")
-    return f"A {name} takes {mean:.3g} ms on average: {', '.join(parts)}."
+    return f"A {name} takes {ms(mean)} on average: {', '.join(parts)}."
 
 
 # ---- run environment -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from .in_words import ms, share
 from .intervals import union_ps
 from .iterators import Iterators, blame, is_asynchronous, iterators, short_name
 
@@ -373,7 +374,7 @@ def _pipeline_rows(
 
     rows = []
     for number, mine in enumerate(_groups(calls.pipeline, count)):
-        ms = calls.duration_ps[mine] / 1e9
+        call_ms = calls.duration_ps[mine] / 1e9
         iterators_here, first = np.unique(calls.iterator[mine], return_index=True)
         step_ms, blocked_ms = _step_time(calls, mine, steps)
         some = len(mine) > 0
@@ -385,11 +386,11 @@ def _pipeline_rows(
                 "place": "device" if on_device[number] else "host",
                 "iterators": len(iterators_here),
                 "calls": len(mine),
-                "mean_ms": ms.mean() if some else np.nan,
-                "min_ms": ms.min() if some else np.nan,
-                "max_ms": ms.max() if some else np.nan,
-                "first_call_ms": ms[first].mean() if some else np.nan,
-                "total_time_ms": ms.sum(),
+                "mean_ms": call_ms.mean() if some else np.nan,
+                "min_ms": call_ms.min() if some else np.nan,
+                "max_ms": call_ms.max() if some else np.nan,
+                "first_call_ms": call_ms[first].mean() if some else np.nan,
+                "total_time_ms": call_ms.sum(),
                 "step_time_ms": step_ms,
                 "blocked_ms": blocked_ms,
                 "blocked_pct": min(100.0, 100 * blocked_ms / step_ms) if step_ms > 0 else 0.0,
@@ -620,20 +621,20 @@ def _statement(pipeline: dict[str, Any], level: str, stage: dict[str, Any] | Non
     if not pipeline["calls"]:
         return "Nothing was taken from this pipeline while the profiler ran."
     blocked_ms = pipeline["blocked_ms"]
-    blocked = f"{1000 * blocked_ms:.3g} µs" if 0 < blocked_ms < 1 else f"{blocked_ms:.3g} ms"
+    blocked = ms(blocked_ms)
     if pipeline["step_time_ms"] > 0 and pipeline["place"] == "device":
         # Asked by a thread that works ahead: what it waits for, the step need not wait for.
-        step = f"a step of {pipeline['step_time_ms']:.3g} ms"
+        step = f"a step of {ms(pipeline['step_time_ms'])}"
         waits = f"Calls that hand batches to the device take {blocked} in {step} (which waits only for what isn't done ahead)"
     elif pipeline["step_time_ms"] > 0:
-        share = f"{blocked} ({pipeline['blocked_pct']:.1f} %)"
-        waits = f"Each step of {pipeline['step_time_ms']:.3g} ms waits {share} in calls of this pipeline"
+        part = f"{blocked} ({pipeline['blocked_pct']:.1f} %)"
+        waits = f"Each step of {ms(pipeline['step_time_ms'])} waits {part} in calls of this pipeline"
     else:
         waits = f"The call waits {blocked} for this pipeline"
     if level == "low" or stage is None:
         first = pipeline["first_call_ms"]
         slow_start = pipeline["calls"] > pipeline["iterators"] and first > max(5 * pipeline["blocked_ms"], 1.0)
-        start = f", once the first call of an iterator ({first:.3g} ms) has filled its buffers" if slow_start else ""
+        start = f", once the first call of an iterator ({ms(first)}) has filled its buffers" if slow_start else ""
         return f"{waits}: it keeps up{start}."
     facts = [
         f"{label} {stage[key]:.3g}"
@@ -644,7 +645,7 @@ def _statement(pipeline: dict[str, Any], level: str, stage: dict[str, Any] | Non
         if stage[key] == stage[key]  # not NaN
     ]  # fmt: skip
     details = f" ({', '.join(facts)})" if facts else ""
-    return f"{waits}, {stage['blocking_pct']:.0f} % of that for {stage['name']}{details}."
+    return f"{waits}, {share(stage['blocking_pct'])} of that for {stage['name']}{details}."
 
 
 _SLOW_SOURCES = re.compile(

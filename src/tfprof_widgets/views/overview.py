@@ -85,27 +85,12 @@ def overview_tab(payload: spec.Tables, summary: Overview, steps: pd.DataFrame) -
         )
         return spec.tab("overview", "Overview", [*items, spec.text(_NOTHING, "info"), environment])
     items += _step_items(summary, steps)
-    items += _unseen(summary)
     items += _performance(summary)
     hosts = [str(used.devices["host"].iloc[0]) if len(used.devices) else "" for used in summary.utilization]
     items += device_items(payload, summary.utilization, hosts)
     items.append(_top_ops(payload, summary.top_ops, several_hosts=len(summary.host_step_time) > 1))
     items.append(spec.facts("Run environment", [fact(label, value) for label, value in summary.environment.items()]))
     return spec.tab("overview", "Overview", items)
-
-
-def _unseen(summary: Overview) -> list[spec.Item]:
-    """Say why no op explains the host's time, where what devices did was not recorded."""
-    if not summary.unseen_devices or summary.step_time.empty or not summary.step_time["host_compute_ms"].iloc[0] > 0:
-        return []
-    devices = "The device's part of them" if summary.unseen_devices == 1 else "The devices' part of them"
-    return [
-        spec.text(
-            "Host compute here is the time in which the host ran a step's functions, waiting for the device among it. "
-            f"{devices} was not recorded, so the operations below add up to far less.",
-            "info",
-        )
-    ]
 
 
 def _performance(summary: Overview) -> list[spec.Item]:

@@ -23,6 +23,9 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from ..analysis.in_words import ms as ms
+from ..analysis.in_words import percent as percent
+
 if TYPE_CHECKING:
     import pandas as pd
     from bokeh.models import GlyphRenderer
@@ -270,35 +273,6 @@ def chart(title: str, p: Plot, alt: str, note: str = "") -> Item:
 # ---- numbers in words ---------------------------------------------------------------------------------------
 
 
-def ms(value: float, like: float | None = None) -> str:
-    """Return a time in milliseconds as people read it.
-
-    Its unit suits its size, or that of ``like``: times to be compared have one unit.
-    """
-    if value != value:  # NaN
-        return "–"
-    size = abs(value if like is None or like != like else like)
-    unit, scale = next(((u, s) for u, s in (("s", 1e-3), ("ms", 1.0)) if size * s >= 1), ("µs", 1e3))
-    least = 10.0 ** -_digits(size * scale)
-    if 0 < abs(value * scale) < least / 2:
-        return f"<{least:g} {unit}"
-    return f"{value * scale:,.{_digits(size * scale)}f} {unit}"
-
-
-def percent(value: float) -> str:
-    """Return a percentage with one digit; a small share is not shown as none."""
-    if value != value:
-        return "–"
-    if 0 < value < 0.05:
-        return "<0.1 %"
-    return f"{value:.1f} %"
-
-
 def count(number: int, noun: str) -> str:
     """Return ``1 step``, ``1,234 steps``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def _digits(size: float) -> int:
-    """Return how many digits after the point give a number of this size three that count."""
-    return 0 if size >= 100 else 1 if size >= 10 else 2
