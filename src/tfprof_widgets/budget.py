@@ -144,6 +144,11 @@ def statement(trimmed: Trimmed, whole: Sequence[Timeline]) -> str:
         if alone < drawn
         else ""
     )
+    changes, kept = (
+        sum(len(c.time_ps) for data in each for c in data.counters) for each in (whole, [t.data for t in timelines])
+    )
+    if kept < changes:
+        without.append(f"{changes - kept:,} of the counters' {changes:,} changes, none of them a peak")
     listed = ", ".join(without[:-1]) + (" and " if len(without) > 1 else "") + without[-1] if without else ""
     left_out = f" Left out: {listed}." if without else ""
     size = (

@@ -92,6 +92,24 @@ def test_a_timeline_that_is_small_enough_loses_only_bookkeeping():
     assert thin.n_alone == sum(whole.tracks.loc[whole.tracks["kind"].isin(["host", "device"]), "count"])
 
 
+def test_counters_keep_their_peaks(report):
+    whole = report.timelines[0]
+    assert sum(len(counter.time_ps) for counter in whole.counters) > 200
+    thin = thinned(whole, 400).data
+    assert [counter.label for counter in thin.counters] == [counter.label for counter in whole.counters]
+    for less, more in zip(thin.counters, whole.counters, strict=True):
+        at = np.searchsorted(more.time_ps, less.time_ps)
+        assert (more.time_ps[at] == less.time_ps).all()
+        assert (more.value[at] == less.value).all()
+        assert less.value.max() == more.value.max()
+        assert less.value[-1] == more.value[-1]
+    tracks = thin.tracks[thin.tracks["kind"] == "counter"]
+    counts = [len(counter.time_ps) for counter in thin.counters]
+    assert sum(counts) <= 100 + 2 * len(counts)
+    assert tracks["count"].to_list() == counts
+    assert tracks["first"].to_list() == (np.cumsum(counts) - counts).tolist()
+
+
 def test_a_selection_means_the_same_events(report):
     whole, host = report.timelines[0], report.hosts[0]
     thin = thinned(whole, 1000)

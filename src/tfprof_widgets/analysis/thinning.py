@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from .counters import CounterTrack
     from .timeline import Timeline
 
 #: The stat of a bar: how many events it stands for.
@@ -28,6 +29,8 @@ _DEVICE_WEIGHT = 4.0
 # Kinds of tracks whose events are all kept.
 _KEPT = ("steps", "own")
 _FINEST = 1 << 14
+# Changes of counters, for each row of events.
+_COUNTERS_SHARE = 0.25
 _PS_PER_MS = 1e9
 
 
@@ -187,7 +190,13 @@ class Thinning:
         at = np.flatnonzero(tracks["kind"] != "counter")
         tracks.loc[at, "first"] = np.cumsum(rows_of[at]) - rows_of[at]
         tracks.loc[at, "count"] = rows_of[at]
-        made = replace(self.bare.data, tracks=tracks, events=rows, names=names)
+        counters = _thinned_counters(self._whole.counters, int(most * _COUNTERS_SHARE))
+        changes = np.array([len(counter.time_ps) for counter in counters], np.int64)
+        # Their tracks are in the counters' order.
+        at = np.flatnonzero(tracks["kind"] == "counter")
+        tracks.loc[at, "first"] = np.cumsum(changes) - changes
+        tracks.loc[at, "count"] = changes
+        made = replace(self.bare.data, tracks=tracks, events=rows, names=names, counters=counters)
         return Thinned(_with_names_in_use(made), count[by_track], first[by_track], last[by_track], self.bare.track)
 
 
@@ -243,6 +252,22 @@ def _highest(values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
     if n + 1 < len(values):
         values = np.partition(values, len(values) - n - 1)[-n - 1 :]
     return np.sort(values)[::-1]
+
+
+def _thinned_counters(counters: list[CounterTrack], most: int) -> list[CounterTrack]:
+    """Counters with about so many changes together: of each stretch of them the highest and the last, so that no peak is lost."""
+    n = sum(len(counter.time_ps) for counter in counters)
+    if n <= most:
+        return counters
+    thin = []
+    for counter in counters:
+        stretches = max(1, most * len(counter.time_ps) // (2 * n))
+        first = np.unique(np.linspace(0, len(counter.time_ps), stretches, endpoint=False).astype(np.int64))
+        last = np.append(first[1:], len(counter.time_ps)) - 1
+        highest = _longest(counter.value, first, last - first + 1)
+        kept = np.union1d(highest, last)
+        thin.append(replace(counter, time_ps=counter.time_ps[kept], value=counter.value[kept]))
+    return thin
 
 
 def _longest(duration: NDArray[np.int64], begins: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -372,7 +372,7 @@ class Comparison:
                 total = len(data.events) + len(data.hidden)
                 remarks.append(
                     f"Drawn {name}: {len(fewer.events):,} rows for {total:,} events; the thread pools' bookkeeping is left out, "
-                    "short events are merged into bars."
+                    "short events are merged into bars, and counters have their peaks."
                 )
         names = (self.names[0], self.names[-1])
         timelines = (drawn[0], drawn[1])
