@@ -42,10 +42,10 @@ function stageRow(stage: Stage, branches: Branch[]): HTMLElement {
     { scope: "row", title: stage.hint },
     ...branches.map(({ level, part }) => line(level, part)),
     stage.depth > 0 ? line(stage.depth - 1, "to") : null,
+    h("span", { class: "tfprof-node", "aria-hidden": "true" }),
     h(
       "div",
       { class: "tfprof-stage-name" },
-      h("span", { class: "tfprof-node", "aria-hidden": "true" }),
       shortenedName(stage.name),
       ...stage.tags.map((tag) => h("span", { class: "tfprof-tag" }, tag)),
       stage.marked ? h("span", { class: "tfprof-tag tfprof-tag-marked" }, stage.marked) : null,

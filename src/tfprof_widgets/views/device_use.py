@@ -94,7 +94,7 @@ def _histogram(classes: pd.DataFrame, devices: pd.DataFrame) -> spec.Item:
     spec.hover(p, [bars], tooltips, mode="vline", point_policy="follow_mouse")
     gaps = int(classes["gaps"].sum())
     most = int(np.argmax(idle_ms)) if len(idle_ms) else 0
-    of = "the device" if len(devices) == 1 else f"all {len(devices)} devices"
+    of = "the device" if len(devices) == 1 else f"{len(devices)} devices"
     alt = f"Idle time of {of} between what it ran, by the length of the gaps: {ms(total)} in {count(gaps, 'gap')}"
     if len(names) and total > 0:
         alt += f", most of it in gaps of {names[most]} ({percent(100 * idle_ms[most] / total)})"
@@ -135,9 +135,20 @@ def _longest(payload: spec.Tables, gaps: pd.DataFrame, total: int, *, several: b
         spec.column("before", "After", "text", min_width=150, trace=True, hint="What the device ran before the gap"),
         spec.column("after", "Before", "text", min_width=150, trace=True, hint="What it ran next"),
         spec.column(
-            "host_activity", "Python's thread meanwhile", "text", min_width=130, hint="What took most of the gap there"
+            "host_activity",
+            "Python's thread meanwhile",
+            "text",
+            min_width=130,
+            hint="What took more of the gap there than anything else",
         ),
-        spec.column("host_activity_pct", "Share", "percent", digits=0, width=76, hint="Its share of the gap"),
+        spec.column(
+            "host_activity_pct",
+            "Share",
+            "percent",
+            digits=0,
+            width=76,
+            hint="Its share of the gap; in the rest, the profiler saw less or nothing there",
+        ),
     ]
     title = "Longest gap" if len(table) == 1 else f"{len(table)} longest gaps of {total:,}"
     return spec.table(title, "device_gaps", shown, sort=("duration_us", "desc"), csv="gaps.csv")
