@@ -31,7 +31,11 @@ export function factList(facts: Fact[], className: string): HTMLElement {
 }
 
 /** A long name cut in the middle; one that is short for what its hint tells begins with what matters. */
-const legendLabel = ({ label, hint }: Fact) => (hint ? h("span", { class: "tfprof-name" }, h("span", {}, label)) : shortenedName(label));
+function legendLabel({ label, hint }: Fact): HTMLElement {
+  // Our own words, as names of categories are, wrap.
+  if (/^[A-Z][a-z]+( [a-z]+)+$/.test(label)) return h("span", {}, label);
+  return hint ? h("span", { class: "tfprof-name" }, h("span", {}, label)) : shortenedName(label);
+}
 
 /** Facts with colours are the legend of the chart beside them: a line each. */
 function legend(facts: Fact[]): HTMLElement {
