@@ -9,6 +9,25 @@ export interface Embedded extends Mounted {
   view: any;
 }
 
+/**
+ * BokehJS clears its canvases half a pixel off: what was drawn at the left and upper edge before a figure had its final layout
+ * would stay there, as a faint line of pieces.
+ */
+function clearWholly(views: any): void {
+  for (const { primary, overlays } of views.query?.((each: any) => each.model.type === "Canvas") ?? []) {
+    for (const layer of [primary, overlays]) {
+      if (!(layer?.ctx instanceof CanvasRenderingContext2D)) continue;
+      const { ctx } = layer;
+      layer.clear = () => {
+        ctx.save();
+        ctx.resetTransform();
+        ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
+        ctx.restore();
+      };
+    }
+  }
+}
+
 export async function embedFigure(host: HTMLElement, json: FigureJson, ctx: Context): Promise<Embedded> {
   host.style.minHeight = `${figureHeight(json.doc.roots[0])}px`;
   const Bokeh = await ctx.bokeh();
@@ -19,6 +38,7 @@ export async function embedFigure(host: HTMLElement, json: FigureJson, ctx: Cont
   const views = await Bokeh.embed.embed_item(figure, host);
   const view = views.roots[0];
   const document = view.model.document;
+  clearWholly(views);
   const styleTooltips = (dark: boolean) => {
     const stylesheets = [tooltipSheet(PALETTES[dark ? "dark" : "light"])];
     // A hover tool makes its boxes' models itself, so they are not in the figure's JSON.

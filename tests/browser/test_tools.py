@@ -185,6 +185,32 @@ def test_kernels_are_filtered_by_tensor_cores_and_grouped(page):
     assert panel.locator(".tfprof-legend:visible dt").first.inner_text().replace("\n", "").startswith("<img src=x")
 
 
+# Paints the first column of the canvas behind each figure in view red, or tells how many of them have some red there.
+FIRST_COLUMN = """(paint) => {
+    let red = 0;
+    const walk = (node) => {
+        if (node.shadowRoot) walk(node.shadowRoot);
+        for (const child of node.children) walk(child);
+        if (node.tagName !== "CANVAS" || node.getBoundingClientRect().height < 100) return;
+        const context = node.getContext("2d");
+        context.resetTransform();
+        context.fillStyle = "red";
+        if (paint) context.fillRect(0, 0, 1, node.height);
+        const [r, g] = context.getImageData(0, 50, 1, 1).data;
+        red += Number(r - g > 8);
+    };
+    walk(document.body);
+    return red;
+}"""
+
+
+def test_nothing_that_was_at_the_edge_of_a_figure_is_left_there(page):
+    show(page, "Memory").locator("figure:visible canvas").first.wait_for()
+    assert page.evaluate(FIRST_COLUMN, True) > 0
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"({FIRST_COLUMN})(false) === 0")
+
+
 def test_memory_tells_the_values_under_the_pointer(page):
     panel = show(page, "Memory")
     seen = tooltip(page, panel.locator("figure:visible"), 0.5, 0.6)
