@@ -39,7 +39,7 @@ class StatVocabulary:
     def __init__(self, entries: pa.ListArray, offsets: NDArray[np.int32]) -> None:
         values = entries.values
         self._keys = np.asarray(values.field("key")).astype(np.int64)
-        raw = values.field("value").field("name").to_pylist()
+        raw = values.field("value").field("name").to_numpy(zero_copy_only=False).tolist()
         # Names from some Windows builds begin with a NUL byte.
         texts = [(v or b"").decode("utf-8", "replace").lstrip("\0") for v in raw]
         self.code: dict[str, int] = {}
@@ -138,21 +138,26 @@ class Stats:
                 if part.start < part.stop:
                     word[part] = vocabulary.codes(plane, ids[part])
             if (word < 0).any():  # references to nothing, in damaged files
-                word[word < 0] = self._new_text("")
+                word[word < 0] = self._number_of("")
             kind[at], bits[at] = TEXT, word
         for text, where, values in decoded.texts:
             encoded = values.dictionary_encode()
-            raw = [_inflate(v) if text == COMPRESSED else v for v in encoded.dictionary.to_pylist()]
-            number = [self._new_text(v if text == BYTES else v.decode("utf-8", "replace")) for v in raw]
+            raw = encoded.dictionary.to_numpy(zero_copy_only=False).tolist()
+            if text == COMPRESSED:
+                raw = map(_inflate, raw)
+            if text != BYTES:
+                raw = [v.decode("utf-8", "replace") for v in raw]
             kind[where] = BYTES if text == BYTES else TEXT
-            bits[where] = np.array(number, np.int64)[np.asarray(encoded.indices)]
+            bits[where] = np.array([self._number_of(v) for v in raw], np.int64)[np.asarray(encoded.indices)]
         self._bits, self._kind = bits, kind
 
-    def _new_text(self, text: str | bytes) -> int:
-        if isinstance(text, str) and text in self._code:
-            return self._code[text]
-        self._texts.append(text)
-        return len(self._texts) - 1
+    def _number_of(self, text: str | bytes) -> int:
+        """Number of a text that may be new."""
+        known = self._code.get(text, -1) if isinstance(text, str) else -1
+        if known < 0:
+            known = len(self._texts)
+            self._texts.append(text)
+        return known
 
     def __len__(self) -> int:
         """Return the number of stats."""

@@ -8,6 +8,8 @@ through protobuf itself.
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -40,6 +42,7 @@ _MORE_BITS = np.array([1, *(int.from_bytes(b"\x80" * min(n - 1, 8), "big") for n
 _TOP_BITS = np.uint64(0x8080808080808080)
 # What one part needs stays in the processor's cache.
 _PART = 1 << 15
+_MOST_THREADS = 8
 
 
 class Decoded(NamedTuple):
@@ -80,23 +83,30 @@ def decode_stats(stats: pa.BinaryArray) -> Decoded:
     decoded = Decoded(np.zeros(len(stats), np.int64), np.zeros(len(stats), np.int8), np.zeros(len(stats), np.int64), [])
     if not len(stats):
         return decoded
-    offset = np.frombuffer(offset_buffer, np.int32)[stats.offset : stats.offset + len(stats) + 1].astype(np.int64)
-    # Room behind, so that eight bytes can be read at once wherever a value begins.
-    data = np.zeros(int(offset[-1]) + 16, np.uint8)
-    if offset[-1]:
-        data[:-16] = np.frombuffer(data_buffer, np.uint8)[: offset[-1]]
-    words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
+    offset = np.frombuffer(offset_buffer, np.int32)[stats.offset : stats.offset + len(stats) + 1]
+    data = np.frombuffer(data_buffer or b"", np.uint8)
     wrong = np.zeros(len(stats), np.bool_)
-    for first in range(0, len(stats), _PART):
+
+    def decode_part(first: int) -> None:
         part = slice(first, first + _PART)
-        wrong[part] = _numbers(
-            data, words, offset[:-1][part], offset[1:][part], decoded.id[part], decoded.kind[part], decoded.bits[part]
-        )
+        bounds = offset[first : first + _PART + 1].astype(np.int64)
+        # Room behind, so that eight bytes can be read at once wherever a value begins.
+        own = np.zeros(int(bounds[-1] - bounds[0]) + 16, np.uint8)
+        own[:-16] = data[bounds[0] : bounds[-1]]
+        bounds -= bounds[0]
+        wrong[part] = _numbers(own, bounds, decoded.id[part], decoded.kind[part], decoded.bits[part])
+
+    parts = range(0, len(stats), _PART)
+    if len(parts) == 1:
+        decode_part(0)
+    else:  # whole-array work lets go of Python's lock
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:
+            list(threads.map(decode_part, parts))
     for kind in (TEXT, BYTES, COMPRESSED):
         which = np.flatnonzero(decoded.kind == kind)
         if len(which):
-            value = offset[which] + 3 + (data[offset[which] + 1] >= 128)
-            end = offset[which + 1]
+            start, end = offset[which].astype(np.int64), offset[which + 1].astype(np.int64)
+            value = start + 3 + (data[start + 1] >= 128)
             length, first_byte = _varints(data, value, end)
             whole = (first_byte >= 0) & (first_byte + length == end)
             wrong[which[~whole]] = True
@@ -107,14 +117,17 @@ def decode_stats(stats: pa.BinaryArray) -> Decoded:
 
 def _numbers(
     data: NDArray[np.uint8],
-    words: NDArray[np.uint64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
+    bounds: NDArray[np.int64],
     name_id: NDArray[np.int64],
     kind: NDArray[np.int8],
     bits: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Fill in the ids, kinds and bits of some stats (0 for texts), and tell which are not written as expected."""
+    """Fill in the ids, kinds and bits of some stats (0 for texts), and tell which are not written as expected.
+
+    ``bounds`` are where each begins in ``data``, and where the last one ends.
+    """
+    start, end = bounds[:-1], bounds[1:]
+    words = np.ndarray((len(data) - 7,), "<u8", data, strides=(1,))
     name = data[start + 1]
     name_id[:] = name
     position = start + 2
