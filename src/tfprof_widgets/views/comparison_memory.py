@@ -104,7 +104,7 @@ def _chart(row: pd.Series[Any], memories: tuple[pd.DataFrame, pd.DataFrame], sta
     for name, time, values in curves:
         source = ColumnDataSource({"time": time, "in_use": values})
         # The first is broad: where the other lies on it, both are seen.
-        look = {"line_width": 3.5, "line_alpha": 0.55} if name == "before" else {"line_width": 1.2}
+        look = {"line_width": 3.5, "line_alpha": 0.8} if name == "before" else {"line_width": 1.2}
         spec.draw(p, source, Step(x="time", y="in_use", mode="after", line_color=colors[name], **look))
         hit = spec.draw(p, source, Line(x="time", y="in_use", line_alpha=0))
         tooltips = [("Run", name), ("Time", "@time{0,0.000} ms"), ("In use", f"@in_use{{0,0.000}} {unit}")]
@@ -164,7 +164,7 @@ def _table(*, several: bool) -> spec.Item:
         [
             *host,
             spec.column("allocator", "Allocator", "text", width=120),
-            spec.column("measure", "Figure", "text", min_width=200),
+            spec.column("measure", "Figure", "text", min_width=220),
             spec.column("before_mib", "Before", "number", digits=3, unit="MiB", width=100),
             spec.column("after_mib", "After", "number", digits=3, unit="MiB", width=100),
             spec.column("difference_mib", "Difference", "number", digits=3, unit="MiB", width=100),
