@@ -47,7 +47,8 @@ def kernel_labels(names: Iterable[str]) -> dict[str, str]:
     Those that differ only in what no label says, such as the width of an index, are numbered.
     """
     labels = {name: kernel_label(name) for name in names}
-    labels |= {name: _with_types(name, label) for name, label in labels.items() if name in _alike(labels)}
+    for alike in _groups(labels):
+        labels |= _with_arguments(alike, labels[alike[0]])
     for alike in _groups(labels):
         for number, name in enumerate(alike[1:], start=2):
             labels[name] += f" ({number})"
@@ -61,29 +62,45 @@ def _groups(labels: dict[str, str]) -> list[list[str]]:
     return [alike for alike in named.values() if len(alike) > 1]
 
 
-def _alike(labels: dict[str, str]) -> set[str]:
-    return {name for alike in _groups(labels) for name in alike}
-
-
 def _bare(operation: str) -> str:
     """An operation of Eigen's without what most of them begin with: ``ConversionOp``, ``product_op``."""
     return operation.removeprefix("Tensor").removeprefix("scalar_")
 
 
-def _with_types(name: str, label: str) -> str:
+def _with_arguments(names: list[str], label: str) -> dict[str, str]:
+    """Labels of kernels of one function that say which types it is for, as far as they differ."""
     if label.startswith("Eigen "):
-        return f"{label} {_eigen_types(name, label.removeprefix('Eigen '))}".rstrip()
+        operation = label.removeprefix("Eigen ")
+        return {name: f"{label} {_eigen_types(name, operation)}".rstrip() for name in names}
+    if not label.endswith("<…>"):
+        return {}
+    given = [_arguments(name) for name in names]
+    same = [False] * max(map(len, given))
+    if len(set(map(len, given))) == 1:
+        same = [len(set(values)) == 1 for values in zip(*given, strict=True)]
+    labels = {}
+    for name, arguments in zip(names, given, strict=True):
+        shown = ["…" if alike else argument for argument, alike in zip(arguments, same, strict=False)]
+        shown = [part for i, part in enumerate(shown) if part != "…" or i == 0 or shown[i - 1] != "…"]
+        labels[name] = f"{label.removesuffix('<…>')}<{', '.join(shown)}>"
+    return labels
+
+
+def _arguments(name: str) -> list[str]:
+    """The arguments of a C++ function's template, without namespaces."""
     function = _CPP_FUNCTION.match(name)
-    if function is None or not label.endswith("<…>"):
-        return label
-    # Up to the bracket that closes the template's.
-    depth, types = 1, ""
-    for letter in name[function.start(2) :]:
-        depth += (letter == "<") - (letter == ">")
-        if depth == 0:
+    if function is None:
+        return []
+    depth, arguments = 1, [""]
+    for letter in re.sub(_NAMESPACE, "", name[function.start(2) :]):
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0:  # the bracket that closes the template's
             break
-        types += letter
-    return f"{label.removesuffix('<…>')}<{re.sub(_NAMESPACE, '', types)}>"
+        if letter == "," and depth == 1:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    return [argument.strip() for argument in arguments]
 
 
 def _eigen_types(name: str, operation: str) -> str:
