@@ -81,7 +81,7 @@ def _breakable(text: str) -> str:
 
 
 # Where a name may be broken: after what stands between its parts, and between their words (Conv2D|Backprop|Filter).
-_PART = re.compile(r"::|[/:.,…_]|[A-Za-z0-9](?=[A-Z][a-z])")
+_PART = re.compile(r"::|[/:.,…]|_(?=[A-Za-z])|[A-Za-z0-9](?=[A-Z][a-z])")
 
 
 def _text_table(table: SmallTable) -> list[str]:
