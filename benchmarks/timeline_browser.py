@@ -59,7 +59,7 @@ async ([steps, mode, arrows]) => {
   const t = document.querySelector(".tfprof-tl").timeline;
   const span = t.viewport.span;
   const next = () => new Promise(requestAnimationFrame);
-  await t.setArrows(arrows);
+  await t.eventArrows.setArrows(arrows);
   const times = [], boxes = [], work = [];
   const render = Object.getPrototypeOf(t).render;
   t.render = (now) => { const begun = performance.now(); render.call(t, now); work.push(performance.now() - begun); };
@@ -86,12 +86,12 @@ async ([steps, mode, arrows]) => {
 _SEARCH = """
 async (text) => {
   const t = document.querySelector(".tfprof-tl").timeline;
-  await t.search("warm up", "text");
+  await t.searching.search("warm up", "text");
   const begun = performance.now();
-  await t.search(text, "regex");
+  await t.searching.search(text, "regex");
   const took = performance.now() - begun;
   const said = document.querySelector(".tl-hits").textContent;
-  await t.search("", "text");
+  await t.searching.search("", "text");
   return [took, said];
 }
 """

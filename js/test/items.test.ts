@@ -3,7 +3,7 @@ import { dictionary, float32, tableFromArrays, utf8 } from "@uwdata/flechette";
 import { describe, expect, test, vi } from "vitest";
 import { linkTo, mountFindings, prose } from "../src/items/findings";
 import { branchesOf, mountStages } from "../src/items/stages";
-import { pick, slice } from "../src/items/stepper";
+import { barAt, inTrace, pick, slice } from "../src/items/stepper";
 import { neededWidth, rowsOf } from "../src/items/table";
 import type { Context, Finding } from "../src/types";
 
@@ -111,4 +111,20 @@ test("a float of four bytes is read with its seven digits, and texts that travel
     { share: 0.1, time: 1 / 3, type: "MatMul" },
     { share: 33.33333, time: 2 / 3, type: "MatMul" },
   ]);
+});
+
+test("a bar of a chart of hosts and devices is a step in one's trace, by its name as it is there", () => {
+  const bars = tableFromArrays({ host: ["a", "$x$"], device: ["/device:GPU:0", "/device:GPU:1"] });
+  const data = { bar: [1, 0], x: [1.6, 0], start: [250, 100], total: [50, 40] };
+  expect(barAt(data.x, 1.2)).toBe(0);
+  expect(barAt(data.x, 0.5)).toBe(1);
+  expect(barAt(data.x, 0.8)).toBe(-1);
+  const trace = { start: "start", length: "total", several_hosts: true };
+  const item = { trace, scale: { start: 0.01, total: 0.01 } };
+  expect(inTrace(data, 0, bars, item)).toEqual({
+    range_ms: [245, 305],
+    spot: { start_ms: 250, kind: "step", device: "/device:GPU:1", within_ms: 0.01 },
+    host: "$x$",
+  });
+  expect(inTrace(data, 1, bars, { ...item, trace: { ...trace, several_hosts: false } }).host).toBeUndefined();
 });

@@ -104,7 +104,7 @@ def test_what_the_page_lacks_comes_from_python_and_stays_when_python_goes(notebo
               if (store.row[event] >= t.page.store.n) return t.select({{ store, lane, event }}, true);
         }}"""
     )
-    expect(report.locator(".tl-stats")).to_contain_text("From Python")
+    expect(report.locator(".tl-stats")).to_contain_text("Stats (from Python)")
     expect(report.locator(".tl-stats dt").first).to_be_visible()
     name = report.locator(".tl-event h5").inner_text()
     expect(source).to_contain_text("all those of this window")

@@ -72,6 +72,7 @@ def test_a_chart_is_saved(page):
 
 def test_the_trace_is_saved_with_the_names_of_its_tracks(page):
     page.get_by_role("tab", name="Trace").click()
+    page.get_by_role("button", name="More timeline tools").click()
     bar = page.locator(".tl-bar .tfprof-save")
     bar.wait_for()
     name, data = saved(page, bar, "SVG", key="Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -438,13 +439,13 @@ def test_the_details_say_what_the_profiler_noted(viewer: Viewer) -> None:
     assert stats.locator("dt").all_text_contents() == ["Function call"]
     assert stats.locator("dt").get_attribute("title") == "tf_function_call"
     assert stats.locator("dd").inner_text() == "concrete – whether it was traced anew, and compiled by XLA"
-    assert (
-        "80 of the 160 stats of all events are in this report; the others (_r, id) stay with Python."
-        in stats.inner_text()
-    )
-    # An event without any says so, and doesn't keep the one before.
+    said = "Not in this report, for any event: _r, id (80 of 160 stats). They are ids, or too many for a page."
+    assert stats.locator("p").inner_text() == said
+    # An event without any says so, and doesn't keep the one before; what is so for all of them is said in full once.
     viewer.page.keyboard.press("ArrowDown")
-    viewer.page.wait_for_function("() => document.querySelector('.tl-stats h6')?.textContent === 'No stats'")
+    viewer.page.wait_for_function("() => document.querySelector('.tl-stats h6')?.textContent.startsWith('No stats')")
+    assert stats.locator("p").count() == 0
+    assert stats.get_by_role("img", name=said).get_attribute("title") == said
     viewer.page.keyboard.press("Escape")
 
 
@@ -461,7 +462,7 @@ def test_all_stats_of_a_capture_come_back(cpu_fit: Viewer) -> None:
     first = first_row(cpu_fit.data)
     rows = list(range(first, first + len(trace), 997))
     found = cpu_fit.page.evaluate(
-        """async (rows) => { const t = document.querySelector('.tfprof-tl').timeline; const stats = await t.stats;
+        """async (rows) => { const t = document.querySelector('.tfprof-tl').timeline; const stats = await t.eventDetails.stats;
         return rows.map(row => stats.of(row).map(s => s.name).sort()); }""",
         rows,
     )
@@ -570,7 +571,7 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
         ("no such", False),
     ):
         cpu_fit.page.evaluate(
-            "([t, r]) => document.querySelector('.tfprof-tl').timeline.search(t, r)",
+            "([t, r]) => document.querySelector('.tfprof-tl').timeline.searching.search(t, r)",
             [text, "regex" if regex else "text"],
         )
         said = cpu_fit.page.locator(".tl-hits").text_content()
@@ -584,7 +585,7 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
         assert float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3}.get(unit, 1) == pytest.approx(
             duration_ms[hit].sum(), rel=1e-3
         )
-    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.search('', 'text')")
+    cpu_fit.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.searching.search('', 'text')")
 
 
 def test_an_op_of_the_table_is_shown_in_the_trace(browser) -> None:
@@ -721,6 +722,7 @@ def test_arrows_show_what_led_to_what(browser) -> None:
     page.wait_for_function(f"() => {drawn_arrows()}.length === 1")
     page.keyboard.press("Escape")
     # All of them on demand, with their number.
+    page.get_by_role("button", name="More timeline tools").click()
     page.get_by_label("Arrows").check()
     page.wait_for_function(f"() => {drawn_arrows(':not(.tl-strong)')}.length === 2")
     assert "2 of 2 arrows drawn" in page.locator(".tl-foot").inner_text()
@@ -863,6 +865,7 @@ def test_sections_and_tracks_fold_and_stay_in_sight(viewer: Viewer) -> None:
 
 
 def test_bookkeeping_is_folded_away_with_a_count_and_a_switch(viewer: Viewer) -> None:
+    viewer.page.get_by_role("button", name="More timeline tools").click()
     switch = viewer.page.get_by_label("Thread-pool bookkeeping (3,200 events)")
     assert not switch.is_checked()
     assert not any("bookkeeping" in label for label in labels(viewer))
@@ -874,6 +877,55 @@ def test_bookkeeping_is_folded_away_with_a_count_and_a_switch(viewer: Viewer) ->
     switch.uncheck()
     viewer.settle()
     assert not any("bookkeeping" in label for label in labels(viewer))
+
+
+def test_the_tools_fit_into_any_window(viewer: Viewer) -> None:
+    page, bar = viewer.page, viewer.page.locator(".tl-bar")
+    page.locator(".tl-search input").fill("Relu")
+    menu = page.get_by_role("button", name="More timeline tools")
+    switch = page.get_by_label("Thread-pool bookkeeping (3,200 events)")
+    for width, lines in ((1400, 1), (950, 1), (700, 2), (400, 3)):
+        page.set_viewport_size({"width": width, "height": 900})
+        viewer.settle()
+        # Nothing lies on or beside anything else: the tools of a line have one middle, and are in the bar.
+        boxes = page.evaluate(
+            """() => [...document.querySelectorAll(".tl-bar button, .tl-bar input, .tl-hits, .tl-more > *")]
+                .map(each => each.getBoundingClientRect()).filter(box => box.width > 0)
+                .map(({ x, y, width, height }) => [x, y, width, height])"""
+        )
+        frame = bar.bounding_box()
+        assert all(x >= frame["x"] and x + w <= frame["x"] + frame["width"] for x, _, w, _ in boxes)
+        middles = sorted(y + h / 2 for _, y, _, h in boxes)
+        assert 1 + sum(b - a > 6 for a, b in itertools.pairwise(middles)) <= lines
+        assert frame["height"] < 14 + 26 * lines
+        for number, (x, y, w, h) in enumerate(boxes):
+            for other_x, other_y, other_w, other_h in boxes[number + 1 :]:
+                inside = other_x >= x and other_x + other_w <= x + w and other_y >= y and other_y + other_h <= y + h
+                apart = (
+                    other_x >= x + w - 1
+                    or x >= other_x + other_w - 1
+                    or other_y >= y + h - 1
+                    or y >= other_y + other_h - 1
+                )
+                assert apart or inside
+        # The axis, and the filter beside it, have their room however few marks there are.
+        assert page.get_by_placeholder("Filter tracks").bounding_box()["height"] > 15
+        assert page.evaluate("() => document.querySelector('.tfprof-tl').timeline.shown.frame.ticks.at.length") >= 1
+        assert menu.is_visible() == (width < 1000)
+        assert switch.is_visible() == (width > 1000)
+    # What is behind the button works as before; Escape and a click elsewhere close it, one at a time with all else.
+    menu.click()
+    switch.check()
+    viewer.settle()
+    assert any("bookkeeping" in label for label in labels(viewer))
+    switch.uncheck()
+    switch.press("Escape")
+    assert switch.is_hidden()
+    assert page.evaluate("() => document.activeElement.getAttribute('aria-label')") == "More timeline tools"
+    assert page.locator(".tl-hits").inner_text() != ""
+    menu.click()
+    page.locator(".tl-foot").click()
+    assert switch.is_hidden()
 
 
 def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generate import gpu_capture
+from generate import gpu_capture, pod_captures
 from tfprof_widgets import xspace
 from tfprof_widgets.display.html import report_page
 from tfprof_widgets.report import Report
@@ -112,6 +112,59 @@ def step_column(viewer: Viewer, tab: str, step: int) -> tuple[float, float]:
     where = [chart.element_handle(), step]
     viewer.page.wait_for_function(find, arg=where)
     return tuple(viewer.page.evaluate(find, where))
+
+
+BAR = """async ([canvas, bar]) => {
+  const Bokeh = await Object.values(globalThis.__tfprof_bokeh)[0];
+  const view = [...Bokeh.index.roots].find(each => canvas.contains(each.el) && each.frame?.bbox.width > 50);
+  if (view === undefined) return null;
+  const { data } = view.model.document.get_model_by_name("bars");
+  const { left, right, top, bottom } = view.frame.bbox;
+  const { start, end } = view.model.x_range;
+  const box = view.el.getBoundingClientRect();
+  return [box.left + left + (data.x[bar] - start) / (end - start) * (right - left), box.top + (top + bottom) / 2];
+}"""
+
+
+def test_a_bar_of_the_pod_is_shown_in_the_trace(browser) -> None:
+    report = Report([xspace.read(space.bytes()) for space in pod_captures(2, 2, 6)])
+    page, problems = open_page(browser, report_page(report.payload, "", "report"), width=1400)
+    viewer = Viewer(page, problems, report.timelines[1], report.hosts[1].trace)
+    # The second host's second device, its own clock and tracks; then, by keys, the slowest of that step.
+    shown = report.pod[report.pod["step"] == 2].sort_values(["host", "device"]).reset_index(drop=True)
+    slowest = shown["total_ms"].idxmax()
+    for bar, by_key in ((3, False), (slowest, True)):
+        open_tab(viewer, "Pod")
+        slider = page.get_by_role("slider", name="Step")
+        slider.wait_for()
+        slider.fill("2")
+        chart = page.locator("[data-tab=pod] .tfprof-clickable")
+        chart.scroll_into_view_if_needed()
+        where = [chart.element_handle(), bar]
+        page.wait_for_function(BAR, arg=where)
+        if by_key:
+            page.get_by_role("button", name="Slowest in the trace").press("Enter")
+        else:
+            page.mouse.click(*page.evaluate(BAR, where))
+        row = shown.iloc[bar]
+        chosen = page.locator(".tl-details h5").locator("visible=true")
+        chosen.wait_for()
+        assert shown_tab(viewer) == "Trace"
+        assert chosen.inner_text() == f"{row['kind']} {row['host_step']}"
+        place = page.evaluate(
+            """() => { const t = [...document.querySelectorAll('.tfprof-tl')].find(each => each.checkVisibility()).timeline;
+            const { store, lane, event } = t.selected;
+            const of = t.tracks.find(track => t.storeOf(track) === store && lane >= track.lane && lane < track.lane + track.lanes);
+            return [of.hint, t.item.events, store.start[event] * t.unit / 1e9,
+              t.viewport.start * t.unit / 1e9, t.viewport.end * t.unit / 1e9]; }"""
+        )
+        host = [each.trace.host for each in report.hosts].index(row["host"])
+        assert place[:2] == [f"Steps on {row['device']}", f"timeline_{host}_events"]
+        assert place[2] == pytest.approx(row["start_ms"], abs=1e-3)
+        end_ms = row["start_ms"] + row["total_ms"]
+        assert place[3] < row["start_ms"] < end_ms < place[4] < end_ms + row["total_ms"]
+    assert problems == []
+    page.context.close()
 
 
 @both

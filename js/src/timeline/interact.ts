@@ -60,7 +60,7 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
       }
       const byTool = { select: "box", pan: "pan", zoom: "zoom", timing: "timing" } as const;
       const mode: DragMode = event.button === 1 ? "pan" : event.shiftKey ? "box" : byTool[timeline.tool];
-      drag = { id: event.pointerId, mode, x, y, lastX: x, lastY: y, moved: false, from: timeline.snap(x, y) };
+      drag = { id: event.pointerId, mode, x, y, lastX: x, lastY: y, moved: false, from: timeline.pointing.snap(x, y) };
     },
     { signal },
   );
@@ -81,21 +81,21 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
         return;
       }
       if (drag === null || drag.id !== event.pointerId) {
-        if (event.pointerType !== "touch") timeline.hoverAt(here);
+        if (event.pointerType !== "touch") timeline.pointing.hoverAt(here);
         return;
       }
       if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK_PX) return;
       if (!drag.moved) {
         drag.moved = true;
         over.classList.add("tl-dragging");
-        timeline.hideTip();
+        timeline.pointing.hideTip();
       }
       if (drag.mode === "pan") {
         timeline.panPx(drag.lastX - x, drag.lastY - y);
         drag.lastX = x;
         drag.lastY = y;
       } else if (drag.mode === "timing") {
-        const to = timeline.snap(x, y);
+        const to = timeline.pointing.snap(x, y);
         const [left, right] = [timeline.xOf(Math.min(drag.from, to)), timeline.xOf(Math.max(drag.from, to))];
         timeline.overlay.showDrag({ left, right, top: 0, bottom: timeline.height });
       } else timeline.overlay.showDrag(dragged(drag, x, y));
@@ -112,14 +112,14 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
       const done = drag;
       stop();
       if (!done.moved) {
-        timeline.select(timeline.spotAt(x, y));
+        timeline.select(timeline.pointing.spotAt(x, y));
         return;
       }
       const rect = dragged(done, x, y);
       if (done.mode === "box") timeline.selectBox(rect);
       else if (done.mode === "zoom") timeline.go(timeline.timeAt(rect.left), timeline.timeAt(rect.right));
       else if (done.mode === "timing") {
-        const to = timeline.snap(x, y);
+        const to = timeline.pointing.snap(x, y);
         timeline.addRange(Math.min(done.from, to), Math.max(done.from, to));
       }
     },
@@ -133,12 +133,12 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
     },
     { signal },
   );
-  over.addEventListener("pointerleave", () => timeline.hideTip(), { signal });
+  over.addEventListener("pointerleave", () => timeline.pointing.hideTip(), { signal });
   over.addEventListener(
     "dblclick",
     (event) => {
       const { x, y } = at(event);
-      const spot = timeline.spotAt(x, y);
+      const spot = timeline.pointing.spotAt(x, y);
       if (spot === null) return;
       timeline.select(spot);
       timeline.fit();
@@ -253,7 +253,7 @@ function act(timeline: Timeline, event: KeyboardEvent): boolean {
       timeline.scrollTo(timeline.scroll + timeline.height * 0.8);
       return true;
     case "Enter":
-      timeline.nextHit(event.shiftKey);
+      timeline.searching.nextHit(event.shiftKey);
       return true;
     case "Escape":
       timeline.escape();

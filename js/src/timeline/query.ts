@@ -246,3 +246,14 @@ export function step(hits: Hits, lanes: readonly { store: Store; lane: number }[
   }
   return best;
 }
+
+/** An event with its lane. */
+export function placeOf(store: Store, event: number): Place {
+  let [low, high] = [0, store.laneFirst.length - 1];
+  while (low + 1 < high) {
+    const middle = (low + high) >>> 1;
+    if (store.laneFirst[middle]! <= event) low = middle;
+    else high = middle;
+  }
+  return { store, lane: low, event };
+}

@@ -69,8 +69,8 @@ export class Toolbar {
       "div",
       { class: "tl-group", role: "group", "aria-label": "Hits" },
       this.regex,
-      button("‹", "Previous hit (Shift + Enter)", () => timeline.nextHit(true)),
-      button("›", "Next hit (Enter)", () => timeline.nextHit(false)),
+      button("‹", "Previous hit (Shift + Enter)", () => timeline.searching.nextHit(true)),
+      button("›", "Next hit (Enter)", () => timeline.searching.nextHit(false)),
     );
     const search = h("div", { class: "tl-search", role: "search" }, this.input, steps);
     const count = hiddenCount.toLocaleString("en-US");
@@ -79,7 +79,7 @@ export class Toolbar {
         ? null
         : h("label", { class: "tl-switch", title: "ThreadpoolListener events: notes of the thread pools about themselves" }, this.hidden, `Thread-pool bookkeeping (${count} events)`);
     const arrows = h("input", { type: "checkbox" });
-    arrows.addEventListener("change", () => void timeline.setArrows(arrows.checked), { signal });
+    arrows.addEventListener("change", () => void timeline.eventArrows.setArrows(arrows.checked), { signal });
     const flows = hasFlows ? h("label", { class: "tl-switch", title: "Arrows of all events in view: launch to kernel, producer to consumer" }, arrows, "Arrows") : null;
     const keys = button("?", "Keys (?)", () => this.toggleHelp());
     this.more = h("div", { class: "tl-more", id: uniqueId("more") }, flows, fold);
@@ -95,7 +95,7 @@ export class Toolbar {
     for (const [key, meaning] of KEYS) list.append(h("dt", {}, key), h("dd", {}, meaning));
     this.help = h("div", { class: "tl-help", role: "dialog", "aria-label": "Keys of the timeline", hidden: true }, h("b", {}, "Keys"), list);
 
-    const run = () => void timeline.search(this.input.value, this.regex.getAttribute("aria-pressed") === "true" ? "regex" : "text");
+    const run = () => void timeline.searching.search(this.input.value, this.regex.getAttribute("aria-pressed") === "true" ? "regex" : "text");
     this.input.addEventListener("input", run, { signal });
     this.regex.addEventListener(
       "click",
@@ -109,7 +109,7 @@ export class Toolbar {
       "keydown",
       (event) => {
         event.stopPropagation();
-        if (event.key === "Enter") timeline.nextHit(event.shiftKey);
+        if (event.key === "Enter") timeline.searching.nextHit(event.shiftKey);
         else if (event.key === "Escape") {
           this.setSearch("");
           run();
@@ -119,7 +119,7 @@ export class Toolbar {
       },
       { signal },
     );
-    this.hidden.addEventListener("change", () => void timeline.setHidden(this.hidden.checked), { signal });
+    this.hidden.addEventListener("change", () => void timeline.shownTracks.setHidden(this.hidden.checked), { signal });
     this.help.addEventListener("click", () => this.toggleHelp(false), { signal });
   }
 

@@ -1,0 +1,112 @@
+/** The search: which events have a name, how many they are, and the ways from one to the next. */
+
+import { errorMessage } from "../dom";
+import type { Store } from "./data";
+import { findHits, isOwn, matchNames, step, type Hits, type Match, type Place } from "./query";
+import { formatDuration } from "./ticks";
+import type { Timeline } from "./timeline";
+
+const READABLE_PX = 24;
+
+export class Searching {
+  hits: Hits | null = null;
+  searched: { wanted: string; match: Match } | null = null;
+
+  constructor(private readonly timeline: Timeline) {}
+
+  /** Finds what the report's model names: events of that name, else of that op, else with that text; selects the first, if need be by going there. */
+  async highlight(goThere: boolean): Promise<void> {
+    const wanted = this.timeline.ctx.model.get("highlight") as unknown;
+    if (typeof wanted !== "string" || wanted === "") return;
+    this.timeline.toolbar.setSearch(wanted);
+    for (const match of ["exact", "op", "text"] as const) {
+      await this.search(wanted, match);
+      if (this.hits === null || this.hits.count > 0) break;
+    }
+    this.timeline.select(null);
+    const found = this.hitFrom(this.timeline.viewport.start);
+    if (found === null || !(goThere || found.store.start[found.event]! <= this.timeline.viewport.end)) return;
+    this.timeline.select(found, true);
+    const { start, end } = found.store;
+    const [from, to] = [start[found.event]!, end[found.event]!];
+    // A speck is no answer to "where is it?".
+    if (goThere && (to - from) / this.timeline.perPx < READABLE_PX) this.timeline.go(from - 4 * (to - from) - 10, to + 4 * (to - from) + 10);
+  }
+
+  /** Finds every event of one name. */
+  searchFor(name: string): void {
+    this.timeline.toolbar.setSearch(name);
+    void this.search(name, "exact");
+  }
+
+  /** Finds names, marks their events and says how many there are. */
+  async search(wanted: string, match: Match): Promise<void> {
+    const searched = wanted === "" ? null : { wanted, match };
+    this.searched = searched;
+    if (wanted === "") {
+      this.hits = null;
+      this.timeline.toolbar.showHits("", false);
+      this.timeline.invalidate();
+      return;
+    }
+    let found: Uint8Array;
+    try {
+      found = matchNames(this.timeline.names, wanted, match);
+    } catch (error) {
+      this.timeline.toolbar.showHits(errorMessage(error), true);
+      return;
+    }
+    // A bar is no event, unless it is what is looked for.
+    let bars = false;
+    this.timeline.names.role.forEach((role, name) => {
+      if (role !== "merged" || found[name] !== 1) return;
+      bars = true;
+      if (match !== "exact") found[name] = 0;
+    });
+    // What is folded away counts too.
+    if (!this.timeline.stores.has(true) && this.timeline.item.hidden) await this.timeline.loadHidden();
+    const tracks = this.timeline.tracks.flatMap((track) => {
+      const store = this.timeline.storeOf(track);
+      return store === null ? [] : [{ track, store }];
+    });
+    this.hits = findHits([...this.timeline.stores.values()], found, tracks);
+    const { count, total } = this.hits;
+    const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.timeline.unit)}`;
+    const tell = (words: string) => {
+      this.timeline.toolbar.showHits(words, false);
+      this.timeline.live.textContent = words;
+    };
+    this.timeline.invalidate();
+    const { onDemand } = this.timeline;
+    if (onDemand === null || !onDemand.lacks || (bars && match === "exact")) return tell(text);
+    tell(`${text} in ${onDemand.here}`);
+    const whole = await onDemand.search(wanted, match);
+    if (whole !== null && this.searched === searched) tell(whole.count === count ? text : `${text} here; ${whole.words}`);
+  }
+
+  nextHit(back: boolean): void {
+    if (this.hits === null || this.hits.count === 0) return;
+    const lanes = this.ownLanes();
+    let from: { time: number; row: number } | null = null;
+    if (this.timeline.selected !== null) {
+      const { store, lane, event } = this.timeline.selected;
+      from = { time: store.start[event]!, row: lanes.findIndex((each) => each.store === store && each.lane === lane) };
+    } else from = { time: this.timeline.viewport.start, row: back ? lanes.length : -1 };
+    const found = step(this.hits, lanes, from, back) ?? step(this.hits, lanes, null, back);
+    if (found !== null) this.timeline.select(found, true);
+  }
+
+  private ownLanes(): { store: Store; lane: number }[] {
+    return this.timeline.tracks.flatMap((track) => {
+      const store = this.timeline.storeOf(track);
+      return store === null || !isOwn(track) ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
+    });
+  }
+
+  /** The first hit from a time on, else the first of all. */
+  private hitFrom(time: number): Place | null {
+    if (this.hits === null) return null;
+    const lanes = this.ownLanes();
+    return step(this.hits, lanes, { time, row: -1 }, false) ?? step(this.hits, lanes, null, false);
+  }
+}
