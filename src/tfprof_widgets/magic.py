@@ -33,6 +33,7 @@ from IPython.core.magic import (
     no_var_expand,
 )
 from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.utils.text import DollarFormatter
 
 try:
     from IPython.core.magic import output_can_be_silenced
@@ -58,6 +59,13 @@ VARIABLE = "tfprof_report"
 _NESTED = "A %tfprofile inside this cell was not started: the whole cell was being profiled already."
 
 _NO_CODE = "--server profiles another program, which runs its own code; there must be no code with it here."
+
+_NOT_WITH_SERVER = (
+    "{options} with --server: that is for code that runs here. Another program is recorded from now on, for the --duration; "
+    "what came of it is compared with tfprof_widgets.compare()."
+)
+# Options of which a server knows nothing, as argparse calls them.
+_OF_CODE_HERE = ("steps", "warmup", "delay", "max_duration", "max_memory", "warmup_profiler", "baseline")
 
 # A word, in which a quoted part may hold spaces.
 _WORD = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|\S)+)""")
@@ -109,7 +117,7 @@ class ProfileMagics(Magics):
         self._run: _Run | None = None  # the cell that is being profiled now
         self._to_display: list[_Run] = []  # lines of a cell that hasn't ended yet
         self._unhook_traceback: Callable[[], None] = lambda: None
-        self._last_value = _LastValueTransformer(self.options_and_code)
+        self._last_value = _LastValueTransformer(self._code_of)
         self._transform = _CellTransformer(self._profiles_rest)
 
     @needs_local_scope
@@ -165,7 +173,7 @@ class ProfileMagics(Magics):
         __tracebackhide__ = True  # IPython leaves frames with this name out of tracebacks
         if cell is not None:
             return self._run_as_cell(line, cell)
-        options, code = self.options_and_code(line)
+        options, code = self.options_and_code(line, local_ns)
         if options.server:
             self._sample(options, code)
         elif not code:
@@ -177,36 +185,59 @@ class ProfileMagics(Magics):
             return self._profile_line(options, code, local_ns)
         return None
 
-    def options_and_code(self, line: str) -> tuple[Any, str]:
+    def options_and_code(self, line: str, local_ns: dict[str, Any] | None = None) -> tuple[Any, str]:
         """Split a magic's line into its parsed options and the code after them, which is left as it is.
+
+        In values of options ``{expression}`` and ``$variable`` are the notebook's, as in other magics.
+
+        Parameters
+        ----------
+        line
+            What follows ``%tfprofile``.
+        local_ns
+            Variables of the function in which it stands.
 
         Raises
         ------
         UsageError
             If an option is unknown or its value is missing or wrong.
         """
-        parser = self.tfprofile.parser
-        arguments: list[str] = []
+        given, code = self._split(line)
+        variables = {**self.shell.user_ns, **(local_ns or {})}
+        arguments = [name if value is None else f"{name}={_filled(value, variables)}" for name, value in given]
+        options = self.tfprofile.parser.parse_args(arguments)
+        name = options.variable
+        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+            raise UsageError(f"--as needs the name of a variable, not {name!r}.")
+        return options, code
+
+    def _split(self, line: str) -> tuple[list[tuple[str, str | None]], str]:
+        """Split a line into the options, each with its value or None, and the code after them."""
+        given: list[tuple[str, str | None]] = []
         position = 0
         while (word := _WORD.match(line, position)) and word[1].startswith("-"):
             position = word.end()
             option, equals, value = word[1].partition("=")
             if option == "--":
                 break
-            action = parser._option_string_actions.get(option)
+            action = self.tfprofile.parser._option_string_actions.get(option)
             if action is None:
                 raise UsageError(f"Unknown option {option}; %%tfprofile? lists the options.")
-            arguments.append(option)
             if equals:
-                arguments[-1] += f"={_unquoted(value)}"
+                given.append((option, _unquoted(value)))
             elif action.nargs != 0 and (word := _WORD.match(line, position)):
                 position = word.end()
-                arguments[-1] += f"={_unquoted(word[1])}"
-        options = parser.parse_args(arguments)
-        name = options.variable
-        if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
-            raise UsageError(f"--as needs the name of a variable, not {name!r}.")
-        return options, line[position:].strip()
+                given.append((option, _unquoted(word[1])))
+            else:
+                given.append((option, None))
+        return given, line[position:].strip()
+
+    def _code_of(self, line: str) -> str | None:
+        """Return the code on a line; None if its options are wrong, which the magic itself will say."""
+        try:
+            return self._split(line)[1]
+        except UsageError:
+            return None
 
     def _profiles_rest(self, line: str) -> bool:
         """Whether a line has valid options and no code, so that ``%tfprofile`` profiles what comes after it."""
@@ -310,6 +341,10 @@ class ProfileMagics(Magics):
 
         if code:
             raise UsageError(_NO_CODE)
+        default = self.tfprofile.parser.get_default
+        useless = [f"--{name.replace('_', '-')}" for name in _OF_CODE_HERE if getattr(options, name) != default(name)]
+        if useless:
+            raise UsageError(_NOT_WITH_SERVER.format(options=" and ".join(useless)))
         levels = Options(options.host_level, options.python, options.device_level)
         duration_s = DURATION_S if options.duration is None else options.duration
         progress = Progress(None if options.quiet else self.shell)
@@ -509,8 +544,8 @@ class _CellTransformer:
 class _LastValueTransformer:
     """Stops the profiler between the last value of a profiled cell and its display."""
 
-    def __init__(self, options_and_code: Callable[[str], tuple[Any, str]]) -> None:
-        self._options_and_code = options_and_code
+    def __init__(self, code_of: Callable[[str], str | None]) -> None:
+        self._code_of = code_of
 
     def visit(self, module: ast.Module) -> ast.Module:
         last = module.body[-1] if module.body else None
@@ -531,7 +566,8 @@ class _LastValueTransformer:
                     [ast.Constant("tfprofile"), ast.Constant(str(line))],
                 )
             ):
-                return not self._options_and_code(line)[1]
+                # IPython drops a transformer that raises, for all cells to come.
+                return self._code_of(line) == ""
         return False
 
 
@@ -569,6 +605,15 @@ def _asked(options: Any) -> dict[str, Any]:
 def _size(report: Report) -> str:
     events = sum(host.trace.space.n_events for host in report.hosts)
     return f"{events:,} event{'' if events == 1 else 's'}"
+
+
+def _filled(value: str, variables: dict[str, Any]) -> str:
+    """Return an option's value with the notebook's variables in it; as it is if that can't be done, as IPython does."""
+    if "{" not in value and "$" not in value:
+        return value
+    with contextlib.suppress(Exception):
+        return str(DollarFormatter().vformat(value, [], variables))
+    return value
 
 
 def _unquoted(text: str) -> str:

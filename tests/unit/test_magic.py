@@ -178,6 +178,34 @@ def test_wrong_options(shell, line, words):
     assert not Session.made
 
 
+def test_values_of_options_may_hold_the_notebook_s_variables(shell):
+    shell.user_ns.update(where="/my logs", name=3, option="o")
+    options, code = magic._registered(shell).options_and_code(
+        '--logdir {where}/a --name "run $name {option}" f({name})'
+    )
+    assert (options.logdir, options.name, code) == ("/my logs/a", "run 3 o", "f({name})")
+    run(shell, "%%tfprofile --steps {name}:{name+2} --name '{unknown}'\nran = 1")
+    assert Session.made[0].window.steps == (3, 5)
+    assert Session.made[0].name == "{unknown}"
+    run(shell, "def f(where):\n    %tfprofile --name {where} 1\nf('inner')")
+    assert Session.made[1].name == "inner"
+
+
+def test_a_slip_in_the_middle_of_a_cell_changes_nothing_for_the_cells_after(shell):
+    _, out = run(shell, "x = 1\n%tfprofile --bogus\nx")
+    assert "Unknown option --bogus" in out
+    assert "transformer" not in out
+    result, _ = run(shell, "%%tfprofile\n1 + 1")
+    assert result.result == 2
+    assert magic._registered(shell)._last_value in shell.ast_transformers
+
+
+def test_a_server_knows_nothing_of_this_code_s_steps(shell, monkeypatch):
+    monkeypatch.setattr("tfprof_widgets.sampling.sample", lambda *_: pytest.fail("sampled"))
+    _, out = run(shell, "%tfprofile --server localhost:6009 --steps 0:5 --warmup 1 --duration 2")
+    assert "--steps and --warmup with --server" in out
+
+
 @pytest.mark.parametrize("line", ["--steps 20:10", "--duration 0", "--delay -1", "--warmup -1", "--max-memory 0"])
 def test_windows_that_make_no_sense(shell, line):
     _, out = run(shell, f"%%tfprofile {line}\nran = 1")
