@@ -286,6 +286,7 @@ class Session:
         self._run_dir: Path | None = None
         self._tf: Any = None
         self._scratch: Scratch | None = None
+        self._has_ended = False  # the profiled code: what is recorded from then on is not of it
         self._attempted = False  # to start TensorFlow's session: until then what runs is somebody else's
         # new, waiting (for its window), recording, done
         self._state = "new"
@@ -323,7 +324,10 @@ class Session:
         self._tf = import_tensorflow()
         _import_report()
         if _active is not None:
-            self.notes.append(_STALE_OURS.format(name=_active.name))
+            if (
+                not _active._has_ended
+            ):  # else it is the line before this one, of which only the profile is still being written
+                self.notes.append(_STALE_OURS.format(name=_active.name))
             _active.stop()
         self._make_scratch()
         try:
@@ -345,6 +349,7 @@ class Session:
 
     def end_soon(self) -> None:
         """End the recording without waiting until the profile is written; `stop` waits for it."""
+        self._has_ended = True
         if self._state == "recording" and self._end is None:
             self._end = time.perf_counter()
             threading.Thread(target=self._end_recording, name="tfprof-stop", daemon=True).start()
@@ -567,7 +572,7 @@ class Session:
         if window.delay_s:
             self._wake.wait(window.delay_s)
             with self._lock:
-                if self._state == "waiting" and not window.counts_steps:
+                if self._state == "waiting" and not window.counts_steps and not self._has_ended:
                     self._begin_late()
         while self._state != "done":
             elapsed = time.perf_counter() - self._start if self._state == "recording" else 0.0
@@ -594,7 +599,7 @@ class Session:
 
     def _step_begins(self) -> None:
         with self._lock:
-            late_enough = time.perf_counter() - self._began_s >= self.window.delay_s
+            late_enough = time.perf_counter() - self._began_s >= self.window.delay_s and not self._has_ended
             if self._state == "waiting" and late_enough and self._steps_done >= self.window.first_step:
                 if self._is_past_end():
                     return
@@ -602,7 +607,8 @@ class Session:
 
     def _step_ended(self) -> None:
         with self._lock:
-            self._steps_done += 1
+            if not self._has_ended:
+                self._steps_done += 1
             if self._state == "recording" and self._is_past_end():
                 self._end_recording()
             if self._state == "done":

@@ -16,6 +16,7 @@ from generate import Space
 from profiler_stand_in import PROFILE
 from tfprof_widgets import session
 from tfprof_widgets.session import CaptureError, Options, Session, TensorFlowMissingError, describe_error
+from tfprof_widgets.window import Window
 
 
 def test_a_capture_becomes_a_report(profiler):
@@ -72,6 +73,31 @@ def test_a_capture_left_running_gives_way_to_the_next(profiler):
     assert any("left running" in note for note in session.load().notes)
     left.__exit__(None, None, None)
     assert len(left.report.steps) == 3
+
+
+def test_a_capture_that_has_ended_is_not_called_left_running(profiler):
+    for window in (Window(), Window(warmup=5)):  # the second one never begins to record
+        line = Session("line", window=window)
+        line.start()
+        line.end_soon()
+        after = Session("after")
+        after.start()
+        after.stop()
+        assert after.load().capture.notes == []
+        line.discard()
+
+
+def test_nothing_is_recorded_after_the_code(profiler):
+    session = Session("late", window=Window(warmup=1))
+    session.start()
+    with tfprof.step():
+        pass
+    session.end_soon()
+    with tfprof.step():  # while the value of the cell is shown
+        assert not session.running
+    session.stop()
+    with pytest.raises(CaptureError, match="after 1 step"):
+        session.load()
 
 
 def test_nested_profiles_warn_and_the_outer_one_goes_on(profiler):
