@@ -98,6 +98,15 @@ def test_a_run_in_which_nothing_was_recorded_is_no_baseline_and_has_none(monkeyp
     assert mended.payload.head["facts"][-1]["label"] == "Against In [1]"
 
 
+def test_an_anonymous_report_names_no_baseline(monkeypatch):
+    monkeypatch.setattr(rerun, "kept_runs", KeptRuns())
+    before = run("/home/jane/runs/janes-laptop")
+    report = run("In [2]").anonymized()
+    rerun.remember(report, cell="", baseline=before, shown=True)
+    assert "Against" in str(report.payload.head)
+    assert "jane" not in str(report.payload.spec)
+
+
 def test_what_a_report_takes_is_counted_once_and_grows_with_what_it_made():
     report = run()
     before = held_bytes(report)

@@ -69,7 +69,7 @@ def _before(report: Report, cell: str) -> Report | None:
 
 
 def _show(before: Report, report: Report) -> None:
-    against = before.title if before.title != report.title else "the run before"
     if report.is_anonymized and not before.is_anonymized:
-        before = before.anonymized()
+        before = before.anonymized()  # its title may be the name of a host
+    against = before.title if before.title != report.title else "the run before"
     report.show_compared(compare(before, report, names=[against, report.title]).part(against))
