@@ -79,6 +79,9 @@ def test_json_is_for_programs(capsys, runs):
         ("fast", "again", "peak_memory_bytes > 1.5x", 0),
         # More than chance, or it isn't counted.
         ("fast", "again", "step_ms > 0.5x", 0),
+        # Nothing was compiled on either side: no more than before, and no less.
+        ("fast", "slow", "compilation_ms > 1.1x", 0),
+        ("fast", "slow", "compilation_ms <= 1x", 3),
         # What can't be checked doesn't pass.
         ("bare", "bare", "step_ms > 1.1x", 1),
     ],

@@ -79,8 +79,9 @@ def check(comparison: Comparison, condition: Condition) -> dict[str, Any]:
     """
     before, after = _values(comparison, condition.measure)
     ratio = after / before if before > 0 else math.nan
-    value = ratio if condition.of_ratio else after
-    holds = bool(_COMPARE[condition.sign](value, condition.bound)) if value == value else None
+    # Not of the ratio: a category that took no time before has none, and any time is more than that.
+    bound = condition.bound * before if condition.of_ratio else condition.bound
+    holds = bool(_COMPARE[condition.sign](after, bound)) if after == after and bound == bound else None
     shown = f"{condition.measure} {before:.4g} → {after:.4g}" + (f", {ratio:.3g}x" if ratio == ratio else "")
     if holds is None:
         why = f"{condition.measure} is not known of both runs"
