@@ -6,6 +6,7 @@ Each subcommand is a `Command` in `COMMANDS`.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import logging
 import os
@@ -164,6 +165,8 @@ def _export_arguments(parser: argparse.ArgumentParser) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     if not (arguments.perfetto or arguments.csv or arguments.save):
         raise _UsageError("nothing to export: give --perfetto, --csv or --save")
+    if arguments.save and arguments.anonymize:
+        raise _UsageError("--save writes the profile itself, with all its names: it can't be anonymized")
     report = open_report(arguments)
     if arguments.perfetto:
         _wrote(report.to_perfetto(arguments.perfetto))
@@ -243,6 +246,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     handler.setFormatter(logging.Formatter() if options.debug else _Message("tfprof-widgets: %(message)s"))
     log = logging.getLogger("tfprof_widgets")
     log.addHandler(handler)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An output that can't take a "→" (a file, in Windows' old code pages) gets its escape, as standard error does.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = options.run(options) or OK
         sys.stdout.flush()

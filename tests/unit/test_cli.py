@@ -99,7 +99,7 @@ def test_export_writes_what_is_asked_for(capsys, logdir, tmp_path):
         (["summary", "{tmp}/bad.xplane.pb"], 1, "not a TensorFlow profile"),
         (["report", "{logdir}", "-o", "{tmp}/no/such/place/r.html"], 1, "r.html: No such file or directory"),
         (["summary", "nosuchprotocol://x"], 1, "nosuchprotocol"),
-        (["export", "{logdir}", "--anonymize", "--save", "{tmp}/x.tfprof"], 1, "profile itself"),
+        (["export", "{logdir}", "--anonymize", "--save", "{tmp}/x.tfprof"], 2, "profile itself"),
         (["export", "{logdir}"], 2, "give --perfetto, --csv or --save"),
         (["report", "{logdir}", "--max-mb", "big"], 2, "a size is a number of megabytes above 0, or none"),
         (["nothing"], 2, "invalid choice"),
@@ -170,6 +170,14 @@ def test_the_module_runs_without_tensorflow(logdir):
     )
     assert "12 train" in done.stdout
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_output_of_few_letters_gets_escapes(logdir, tmp_path):
+    source = Path(tfprof_widgets.__file__).parents[1]
+    command = [sys.executable, "-m", "tfprof_widgets", "compare", str(logdir), str(logdir)]
+    environment = {"PYTHONPATH": str(source), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert r" \u2192 " in done.stdout
 
 
 def test_a_reader_that_leaves_early_is_no_error(logdir):
