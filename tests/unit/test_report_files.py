@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
+import pandas as pd
 import pytest
 
 from generate import cpu_fit_capture, pod_captures
@@ -74,6 +75,17 @@ def test_a_damaged_host_is_named_and_the_others_are_used(tmp_path, pod):
 def test_hosts_of_one_name_are_told_apart(tmp_path):
     save_run(tmp_path, "run", [cpu_fit_capture(1, 3, hostname="same"), cpu_fit_capture(1, 3, seed=1, hostname="same")])
     assert load(tmp_path).steps["host"].unique().tolist() == ["same", "same (2)"]
+
+
+def test_one_host_keeps_what_was_made_of_it(tmp_path):
+    save_run(tmp_path, "run", [cpu_fit_capture(1, 3, hostname="same"), cpu_fit_capture(1, 3, seed=1, hostname="same")])
+    report = load(tmp_path).anonymized()
+    report.max_mb = 2
+    second = report.hosts[1].trace.host
+    report.add_track(pd.DataFrame({"start_us": [1.0], "duration_us": [2.0], "name": ["mine"]}), "track", second)
+    one = report.of_host(second)
+    assert (one.is_anonymized, one.max_mb, one.steps["host"].unique().tolist()) == (True, 2, [second])
+    assert "track" in one.timelines[0].tracks["label"].tolist()
 
 
 def test_any_executor_reads_the_hosts(tmp_path, pod, monkeypatch):

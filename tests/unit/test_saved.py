@@ -56,6 +56,17 @@ def test_a_capture_makes_the_same_report_again(tmp_path, spaces):
     assert_same(report, load(again.save(tmp_path / "twice.zip")))
 
 
+@pytest.mark.parametrize("name", ["a::b [x]* ?#%20 é.tfprof", "~/run.tfprof", "latin-\udce9.tfprof"])
+def test_it_opens_whatever_its_name(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    path = Path(name.removesuffix(".tfprof")).expanduser() / f"{Path(name).stem}.xplane.pb"
+    cpu_fit_capture(1, 5).save(path)
+    for opened in (load(path.parent), load(path)):
+        assert len(load(opened.save(name)).steps) == 5
+    assert opened.to_html(Path(name).with_suffix(".html")).is_file()
+
+
 def test_an_opened_profile_is_saved_from_its_file(tmp_path):
     path = gpu_capture(devices=1, steps=2).save(tmp_path / "logs" / "worker.xplane.pb")
     report = tfprof.load(path)
@@ -100,7 +111,11 @@ def test_workers_of_one_machine_keep_the_addresses_that_tell_them_apart(tmp_path
         space.hostnames = [address]
     report = Report(spaces)
     again = tfprof.load(report.save(tmp_path / "run.tfprof"))
-    assert [host.trace.host for host in again.hosts] == [host.trace.host for host in report.hosts] == ["vm:6009", "vm:6010"]
+    assert (
+        [host.trace.host for host in again.hosts]
+        == [host.trace.host for host in report.hosts]
+        == ["vm:6009", "vm:6010"]
+    )
 
 
 def test_a_file_that_is_none_says_so(tmp_path):

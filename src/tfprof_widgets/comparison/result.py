@@ -485,7 +485,7 @@ class Comparison:
         """Write the comparison as one HTML file that opens from disk with no network; return the file written."""
         from ..display.html import report_page
 
-        target = Path(path)
+        target = Path(path).expanduser()
         target.write_text(report_page(self.payload, self._static_html, self.title), encoding="utf-8")
         return target
 

@@ -19,7 +19,7 @@ _BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 def write_tables(tables: Iterable[tuple[str, pd.DataFrame]], directory: str | os.PathLike[str]) -> list[Path]:
     """Write each named table as a CSV file into a directory, which is made if need be; return the files written."""
-    target = Path(directory)
+    target = Path(directory).expanduser()
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables:

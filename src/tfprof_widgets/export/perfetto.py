@@ -68,7 +68,7 @@ def write_chrome_json(path: str | os.PathLike[str], hosts: Sequence[HostEvents],
     trace (a start and an end in picoseconds are both rounded down). Where events of a line overlap without one enclosing the other,
     which the format can't hold, they are spread over several threads of the line's name.
     """
-    target = Path(path)
+    target = Path(path).expanduser()
     with ExitStack() as stack:
         file: Any = stack.enter_context(target.open("wb"))
         if target.suffix == ".gz":

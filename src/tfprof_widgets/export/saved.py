@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ..session import CaptureInfo
 from ..xspace import XSpaceError, read
-from ..xspace.logdir import host_name, read_bytes, run_name
+from ..xspace.logdir import host_name, opened, read_bytes, run_name
 from ..xspace.reader import unpacked
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
     text = os.fspath(path)
     if "://" in text:
         return text.endswith(SUFFIX)
-    return Path(text).is_file() and zipfile.is_zipfile(text)
+    local = Path(text).expanduser()
+    return local.is_file() and zipfile.is_zipfile(local)
 
 
 def write(
@@ -68,9 +69,11 @@ def write(
     XSpaceError
         If a profile that was opened from a file is there no more, or was changed since.
     """
-    target = Path(path)
+    target = Path(path).expanduser()
     contents = [_content(space) for space in spaces]
-    files = _distinct([host_name(space.name) or "profile" for space in spaces])
+    # A name on a disk may be bytes that are no text.
+    names = [host_name(space.name).encode("utf-8", "replace").decode() for space in spaces]
+    files = _distinct([name or "profile" for name in names])
     kept = [(host, name, frame) for host, of_host in enumerate(tracks) for name, frame in of_host.items()]
     manifest: dict[str, Any] = {
         "format": _FORMAT,
@@ -106,11 +109,9 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
     XSpaceError
         If it is damaged, is something else, or was written by a version to come.
     """
-    import fsspec
-
     text = os.fspath(path)
     try:
-        with fsspec.open(text, "rb") as file, zipfile.ZipFile(file) as archive:
+        with opened(text) as file, zipfile.ZipFile(file) as archive:
             manifest = json.loads(archive.read(_MANIFEST))
             if manifest["format"] > _FORMAT:
                 msg = (

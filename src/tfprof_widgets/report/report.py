@@ -108,10 +108,12 @@ class Report:
         KeyError
             If there is no such host; the message lists those that there are.
         """
-        for host in self.hosts:
+        for index, host in enumerate(self.hosts):
             if host.trace.host == name:
                 one = Report([host.trace.space], capture=self.capture, notes=self._notes)
                 one.hosts[0].trace.host = name  # which of several hosts of one name, or of none, only this report knows
+                one._own_tracks = [dict(self._own_tracks[index])]
+                one.is_anonymized, one.max_mb = self.is_anonymized, self.max_mb
                 return one
         raise KeyError(f"no host {name!r} in this report; it has {', '.join(repr(h.trace.host) for h in self.hosts)}")
 
@@ -495,15 +497,17 @@ class Report:
         """
         from ..display.html import report_page
 
-        target = Path(path)
+        target = Path(path).expanduser()
         shown = self.anonymized() if anonymize and not self.is_anonymized else self
         before = shown.max_mb
         if max_mb == "as set" or max_mb == before:
             page = report_page(shown.payload, shown._static_html, shown.title)
         else:
             shown.max_mb = max_mb
-            page = report_page(shown.payload, shown._static_html, shown.title)
-            shown.max_mb = before
+            try:
+                page = report_page(shown.payload, shown._static_html, shown.title)
+            finally:
+                shown.max_mb = before
         target.write_text(page, encoding="utf-8")
         return target
 

@@ -111,9 +111,14 @@ def newest_run(path: str | os.PathLike[str]) -> Run:
 
 def read_bytes(path: str) -> bytes:
     """Bytes of a local file or URL."""
-    fs, name = _file_system(path)
-    with fs.open(name, "rb") as file:
+    with opened(path) as file:
         return bytes(file.read())
+
+
+def opened(path: str) -> Any:
+    """Return a local file or URL, opened to read bytes from it."""
+    fs, name = _file_system(path)
+    return fs.open(name, "rb")
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:
@@ -137,6 +142,9 @@ def _file_system(path: str) -> tuple[Any, str]:
     import fsspec
     from fsspec.registry import known_implementations
 
+    if "://" not in path:  # to fsspec, "::" in a file's name would be a chain of addresses
+        fs = fsspec.filesystem("file")
+        return fs, fs._strip_protocol(path)
     try:
         fs, name = fsspec.core.url_to_fs(path)
     except ImportError as error:
