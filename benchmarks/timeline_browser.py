@@ -76,7 +76,7 @@ async ([steps, mode, arrows]) => {
     times.push(now - last);
     last = now;
     boxes.push(t.shown.rectangles);
-    if (i === 0) most = t.arrowWords;
+    if (i === 0) most = t.eventArrows.arrowWords;
   }
   delete t.render;
   return { times, boxes, work, most };

@@ -480,7 +480,7 @@ def test_self_times_are_those_of_the_trace(cpu_fit: Viewer) -> None:
           const store = t.stores.get(false);
           for (let lane = track.lane; lane < track.lane + track.lanes; lane++) {
             for (let e = store.laneFirst[lane]; e < store.laneFirst[lane + 1]; e += 7) {
-              const fields = t.fields({ store, lane, event: e });
+              const fields = t.eventDetails.fields({ store, lane, event: e });
               const self = fields.find(f => f.label === 'Self time') ?? fields.find(f => f.label === 'Duration');
               out.push([track.hint, store.start[e], store.end[e] - store.start[e], self.value]);
             } } }); return out; }"""
