@@ -22,6 +22,8 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
+PATIENCE_MS = 60_000
+
 
 @pytest.fixture(scope="session")
 def browser():
@@ -34,8 +36,20 @@ def browser():
         pytest.skip(message)
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        # A machine that does other things too may stand still for longer than Playwright would wait.
+        browser.new_context, browser.new_page = _patient(browser.new_context), _patient(browser.new_page)
+        api.expect.set_options(timeout=PATIENCE_MS)
         yield browser
         browser.close()
+
+
+def _patient(make):
+    def made(**options):
+        context_or_page = make(**options)
+        context_or_page.set_default_timeout(PATIENCE_MS)
+        return context_or_page
+
+    return made
 
 
 @contextmanager

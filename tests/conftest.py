@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from chromium import browser  # noqa: F401  # a fixture, for tests/browser and tests/frontends
+
+# What a shell starts in the background ignores interrupts, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "captures"
 

@@ -50,7 +50,6 @@ class Visit:
         self.context = browser.new_context(
             viewport={"width": width, "height": 1000}, accept_downloads=True, color_scheme="dark" if dark else "light"
         )
-        self.context.set_default_timeout(60_000)  # a server on a busy machine
         self.context.route(re.compile("^(?!data:|blob:)"), self._answer)
         self.page = self.context.new_page()
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
