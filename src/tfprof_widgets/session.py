@@ -286,7 +286,7 @@ class Session:
         self._run_dir: Path | None = None
         self._tf: Any = None
         self._scratch: Scratch | None = None
-        self._has_ended = False  # the profiled code: what is recorded from then on is not of it
+        self._ended_s: float | None = None  # when the profiled code ended: what comes after that is not of it
         self._attempted = False  # to start TensorFlow's session: until then what runs is somebody else's
         # new, waiting (for its window), recording, done
         self._state = "new"
@@ -324,9 +324,8 @@ class Session:
         self._tf = import_tensorflow()
         _import_report()
         if _active is not None:
-            if (
-                not _active._has_ended
-            ):  # else it is the line before this one, of which only the profile is still being written
+            # Else it is the line before this one, of which only the profile is still being written.
+            if _active._ended_s is None:
                 self.notes.append(_STALE_OURS.format(name=_active.name))
             _active.stop()
         self._make_scratch()
@@ -349,7 +348,7 @@ class Session:
 
     def end_soon(self) -> None:
         """End the recording without waiting until the profile is written; `stop` waits for it."""
-        self._has_ended = True
+        self._ended_s = time.perf_counter()
         if self._state == "recording" and self._end is None:
             self._end = time.perf_counter()
             threading.Thread(target=self._end_recording, name="tfprof-stop", daemon=True).start()
@@ -572,7 +571,7 @@ class Session:
         if window.delay_s:
             self._wake.wait(window.delay_s)
             with self._lock:
-                if self._state == "waiting" and not window.counts_steps and not self._has_ended:
+                if self._state == "waiting" and not window.counts_steps and self._ended_s is None:
                     self._begin_late()
         while self._state != "done":
             elapsed = time.perf_counter() - self._start if self._state == "recording" else 0.0
@@ -599,7 +598,7 @@ class Session:
 
     def _step_begins(self) -> None:
         with self._lock:
-            late_enough = time.perf_counter() - self._began_s >= self.window.delay_s and not self._has_ended
+            late_enough = time.perf_counter() - self._began_s >= self.window.delay_s and self._ended_s is None
             if self._state == "waiting" and late_enough and self._steps_done >= self.window.first_step:
                 if self._is_past_end():
                     return
@@ -607,7 +606,7 @@ class Session:
 
     def _step_ended(self) -> None:
         with self._lock:
-            if not self._has_ended:
+            if self._ended_s is None:
                 self._steps_done += 1
             if self._state == "recording" and self._is_past_end():
                 self._end_recording()
@@ -620,7 +619,7 @@ class Session:
 
     def _why_nothing(self) -> str:
         if not self.window.counts_steps:
-            seconds = time.perf_counter() - self._began_s
+            seconds = (self._ended_s or time.perf_counter()) - self._began_s
             return _ENDED_IN_DELAY.format(seconds=seconds, delay=self.window.delay_s)
         count = (
             f"{self._steps_done:,} step{'' if self._steps_done == 1 else 's'}" if self._steps_done else "no step at all"

@@ -58,7 +58,10 @@ class Window:
                 f"max_memory is a number of gigabytes above 0, or inf for no limit, not {self.max_growth_gb!r}"
             )
         if self.steps is not None:
-            first, end = self.steps
+            try:
+                first, end = self.steps
+            except (TypeError, ValueError):
+                raise ValueError(f"steps are (FIRST, END) or 'FIRST:END', not {self.steps!r}") from None
             if first < 0 or (end is not None and end <= first):
                 raise ValueError(f"steps are FIRST:END with FIRST below END, not {_range(first, end)}")
 

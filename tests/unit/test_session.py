@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 
@@ -85,6 +86,16 @@ def test_a_capture_that_has_ended_is_not_called_left_running(profiler):
         after.stop()
         assert after.load().capture.notes == []
         line.discard()
+
+
+def test_what_shows_the_value_is_no_part_of_the_delay(profiler):
+    session = Session("late", window=Window(delay_s=0.2))
+    session.start()
+    session.end_soon()
+    time.sleep(0.4)
+    session.stop()
+    with pytest.raises(CaptureError, match=r"ended after 0\.[01] s, before the delay of 0\.2 s"):
+        session.load()
 
 
 def test_nothing_is_recorded_after_the_code(profiler):

@@ -279,6 +279,7 @@ def test_texts_that_are_no_range(text):
         {"duration_s": 0},
         {"steps": (5, 5)},
         {"steps": (-1, 5)},
+        {"steps": 5},
         {"warmup": -1},
         {"max_duration_s": 0},
         {"max_growth_gb": math.nan},
