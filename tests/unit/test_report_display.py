@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
 from tfprof_widgets import report as report_module
+from tfprof_widgets.display.widget import LinkWidget
 from tfprof_widgets.report import Report, load
 from tfprof_widgets.xspace import read
 
@@ -51,7 +54,7 @@ def test_a_notebook_grows_within_the_bound_with_64_small_hosts():
 def test_the_bundle_has_html_and_the_same_summary_in_words():
     bundle = report_of(cpu_fit_capture(1, 8))._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
-    static = bundle["text/html"].partition('<div class="tfprof-mount">')[0].replace("&nbsp;", " ")
+    static = bundle["text/html"].partition('<div class="tfprof-mount">')[0].replace("&nbsp;", " ").replace("<wbr>", "")
     for words in ("8 train", "Host compute", "_MklNativeFusedConv2D"):
         assert words in bundle["text/plain"]
         assert words in static
@@ -118,6 +121,15 @@ def test_notes_tell_what_the_profiler_reported():
     report = report_of(space)
     assert any("libcupti" in note for note in report.notes)
     assert "libcupti" in report.text
+
+
+def test_a_report_that_was_displayed_can_be_copied_and_pickled():
+    report = Report([read(cpu_fit_capture(1, 5).bytes())])
+    report._link = LinkWidget(report.id)  # as displays in a kernel have it
+    for again in (copy.copy(report), copy.deepcopy(report), pickle.loads(pickle.dumps(report))):
+        assert again._link is None
+        assert again.text == report.text
+    assert report._link is not None
 
 
 def test_a_report_of_no_host_is_an_error():

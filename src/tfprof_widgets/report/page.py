@@ -82,6 +82,10 @@ def trimmed_payload(report: Report) -> Trimmed | None:
     def size_of(payload: Payload) -> int:
         return len(report_html(payload, static_html(report, payload)).encode())
 
+    try:
+        report.timelines  # noqa: B018
+    except Exception:  # noqa: BLE001  # the tab of the trace says so, and the others are shown
+        return None
     # Packing millions of events to find that they don't fit takes longer than all else.
     events_bytes = sum(packed_bytes(data.events) for data in report.timelines) * 4 // 3
     hidden_bytes = sum(packed_bytes(data.hidden) for data in report.timelines) * 4 // 3

@@ -95,6 +95,10 @@ class Report:
         # What the last linked display told: see `analysis.selection`.
         self._selected: Any = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy has, or a pickle: all but the link, which is of the displays in this kernel."""
+        return {**self.__dict__, "_link": None, "_on_demand": {}, "_selected": None}
+
     def __repr__(self) -> str:
         """Name the report in one line."""
         facts = ", ".join(f"{fact['label'].lower()} {fact['value']}" for fact in self._head_facts)
