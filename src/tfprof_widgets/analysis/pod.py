@@ -33,8 +33,8 @@ class Pod:
     ----------
     table : DataFrame
         One row a step, host and device: ``step`` (common number, from 0), ``host``, ``host_step`` (the host's own),
-        ``kind``, ``device``, ``start_ms`` (in the host's own trace), the nine ``*_ms`` categories, ``total_ms`` (their sum) and ``bottleneck`` (label of the
-        largest).
+        ``kind``, ``device``, ``start_ms`` (in the host's own trace), the nine ``*_ms`` categories, ``total_ms`` (their sum)
+        and ``bottleneck`` (label of the largest).
     stragglers : DataFrame
         One row a step that several hosts or devices ran: ``step``, ``host``, ``device``, ``total_ms`` of the slowest,
         ``median_ms`` of all, ``excess_ms``, ``category`` (label of the one in which the slowest exceeds the median most),

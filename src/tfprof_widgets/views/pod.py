@@ -198,7 +198,7 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
         "scale": dict.fromkeys(ticks, tick_ms),
         "value": worst,
         "marks": marks,
-        "trace": {"start": "start", "length": "total", "several_hosts": bool(workers["host"].nunique() > 1)},
+        "trace": {"start": "start", "length": "total", "several_hosts": len(set(workers["host"])) > 1},
     }
 
 
