@@ -239,6 +239,9 @@ def import_tensorflow() -> Any:
 # The capture that runs now: TensorFlow allows one session a process.
 _active: Session | None = None
 
+# Held while one begins, so that of several threads that profile at once the others see it.
+_beginning = threading.RLock()
+
 
 def active() -> Session | None:
     """Return the capture that is running in this process, if one is."""
@@ -247,8 +250,9 @@ def active() -> Session | None:
 
 def _forget() -> None:
     """In a fork of this process: the capture is the parent's, and so are the profiler's threads."""
-    global _active
+    global _active, _beginning
     _active = None
+    _beginning = threading.RLock()  # a thread that the fork doesn't have may have held it
     count_with(None)
 
 
@@ -318,6 +322,10 @@ class Session:
             If TensorFlow is missing, the log directory cannot be written to, or a session is running
             that Python cannot stop. Nothing is left behind then.
         """
+        with _beginning:
+            self._start_alone()
+
+    def _start_alone(self) -> None:
         global _active
         if self._state != "new":
             raise CaptureError("A capture runs once; call profile() again for another one.")
@@ -732,14 +740,15 @@ class Profile:
         self._failure: Exception | None = None
 
     def __enter__(self) -> Profile:
-        running = active()
-        if running is not None:
-            # Not an exception: code with its own profile() also runs under %%tfprofile.
-            message = _NESTED.format(name=running.name)
-            warnings.warn(message, stacklevel=2)
-            self._failure = CaptureError(message)
-        else:
-            self._session.start()
+        with _beginning:
+            running = active()
+            if running is None:
+                self._session.start()
+                return self
+        # Not an exception: code with its own profile() also runs under %%tfprofile.
+        message = _NESTED.format(name=running.name)
+        warnings.warn(message, stacklevel=2)
+        self._failure = CaptureError(message)
         return self
 
     def __exit__(

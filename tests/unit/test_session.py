@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import types
+import warnings
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,34 @@ def test_nested_profiles_warn_and_the_outer_one_goes_on(profiler):
     assert len(outer.report.steps) == 3
     with pytest.raises(CaptureError, match="outer"):
         inner.report  # noqa: B018
+
+
+def test_of_threads_that_profile_at_once_one_does(profiler, monkeypatch):
+    start = profiler.start
+
+    def slow_start(*arguments, **keywords):
+        time.sleep(0.05)
+        start(*arguments, **keywords)
+
+    monkeypatch.setattr(profiler, "start", slow_start)
+    monkeypatch.setattr(
+        warnings, "warn", lambda *_, **__: None
+    )  # pytest's recording of warnings isn't made for threads
+    entered = threading.Barrier(3)
+    profiles = [tfprof.profile(name=f"thread {i}") for i in range(3)]
+
+    def capture(one):
+        with one:
+            entered.wait(10)
+
+    threads = [threading.Thread(target=capture, args=[one]) for one in profiles]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = [one for one in profiles if one._failure is None]
+    assert len(made) == 1
+    assert made[0].report.notes == []
 
 
 def test_the_profiler_stopped_inside(profiler):
