@@ -143,8 +143,9 @@ def _facts(directory: Path) -> dict[str, Any] | None:
 def _is_owned(directory: Path, facts: dict[str, Any]) -> bool:
     import psutil
 
-    if directory.name.startswith(".") and facts.get("machine") != socket.gethostname():
-        return True  # on a disk that machines may share: whether that process lives cannot be known here
+    if facts.get("machine") != socket.gethostname():
+        # On a disk that machines share, as log directories and TMPDIR may be: whether that process lives cannot be known here.
+        return True
     if facts["pid"] == os.getpid():
         return str(directory) in _in_use
     try:

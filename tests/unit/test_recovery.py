@@ -110,6 +110,10 @@ def test_what_somebody_is_at_work_on_is_left_alone(temporary):
         # The number belongs to another process by now.
         (alive / "capture.json").write_text(json.dumps(facts | {"process_started_s": 1.0}))
         assert [left.path for left in scratch.leftovers()] == [alive]
+        # Another machine's, where machines share the place: nobody here knows whether that process lives.
+        (alive / "capture.json").write_text(json.dumps(facts | {"process_started_s": 1.0, "machine": "another"}))
+        assert scratch.leftovers() == []
+        (alive / "capture.json").write_text(json.dumps(facts | {"process_started_s": 1.0}))
     finally:
         other.communicate(b"\n")
     assert len(tfprof.recover()) == 0
