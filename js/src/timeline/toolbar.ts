@@ -91,6 +91,15 @@ export class Toolbar {
       if (this.menuIsOpen && !event.composedPath().includes(last)) this.toggleMenu(false);
     };
     for (const event of ["pointerdown", "focusin"]) document.addEventListener(event, outside, { signal });
+    last.addEventListener(
+      "keydown",
+      (event) => {
+        if (event.key !== "Escape" || !this.menuIsOpen) return;
+        this.toggleMenu(false);
+        event.stopPropagation();
+      },
+      { signal },
+    );
     const list = h("dl", {});
     for (const [key, meaning] of KEYS) list.append(h("dt", {}, key), h("dd", {}, meaning));
     this.help = h("div", { class: "tl-help", role: "dialog", "aria-label": "Keys of the timeline", hidden: true }, h("b", {}, "Keys"), list);
