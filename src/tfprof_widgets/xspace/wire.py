@@ -8,8 +8,6 @@ through protobuf itself.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,7 +40,6 @@ _MORE_BITS = np.array([1, *(int.from_bytes(b"\x80" * min(n - 1, 8), "big") for n
 _TOP_BITS = np.uint64(0x8080808080808080)
 # What one part needs stays in the processor's cache.
 _PART = 1 << 15
-_MOST_THREADS = 8
 
 
 class Decoded(NamedTuple):
@@ -86,8 +83,7 @@ def decode_stats(stats: pa.BinaryArray) -> Decoded:
     offset = np.frombuffer(offset_buffer, np.int32)[stats.offset : stats.offset + len(stats) + 1]
     data = np.frombuffer(data_buffer or b"", np.uint8)
     wrong = np.zeros(len(stats), np.bool_)
-
-    def decode_part(first: int) -> None:
+    for first in range(0, len(stats), _PART):
         part = slice(first, first + _PART)
         bounds = offset[first : first + _PART + 1].astype(np.int64)
         # Room behind, so that eight bytes can be read at once wherever a value begins.
@@ -95,13 +91,6 @@ def decode_stats(stats: pa.BinaryArray) -> Decoded:
         own[:-16] = data[bounds[0] : bounds[-1]]
         bounds -= bounds[0]
         wrong[part] = _numbers(own, bounds, decoded.id[part], decoded.kind[part], decoded.bits[part])
-
-    parts = range(0, len(stats), _PART)
-    if len(parts) == 1:
-        decode_part(0)
-    else:  # whole-array work lets go of Python's lock
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, _MOST_THREADS)) as threads:
-            list(threads.map(decode_part, parts))
     for kind in (TEXT, BYTES, COMPRESSED):
         which = np.flatnonzero(decoded.kind == kind)
         if len(which):
