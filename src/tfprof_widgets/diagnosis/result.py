@@ -72,7 +72,8 @@ class Diagnosis(Sequence[Check]):
         # The page's own colours; the theme's where it has any.
         style = "max-width: 62em; padding: 0 4px; font: 13px/1.45 var(--jp-ui-font-family, system-ui, sans-serif)"
         parts = [
-            f'<div style="{style}">',
+            # What a profile or a log says may hold two dollars, which notebooks take for mathematics.
+            f'<div class="tex2jax_ignore mathjax_ignore" style="{style}">',
             f'<p style="margin: 4px 0 10px"><strong>tfprof_widgets’ doctor:</strong> {escape(self.summary)}</p>',
             *map(_check_html, self.checks),
             "</div>",
