@@ -242,8 +242,12 @@ class ProfileMagics(Magics):
     def _profiles_rest(self, line: str) -> bool:
         """Whether a line has valid options and no code, so that ``%tfprofile`` profiles what comes after it."""
         try:
-            options, code = self.options_and_code(line)
-            return not code and not options.server
+            given, code = self._split(line)
+            if not any(
+                value is not None and _has_variables(value) for _, value in given
+            ):  # those are known when the cell runs
+                self.options_and_code(line)
+            return not code and "--server" not in dict(given)
         except UsageError:
             return False
 
@@ -607,9 +611,13 @@ def _size(report: Report) -> str:
     return f"{events:,} event{'' if events == 1 else 's'}"
 
 
+def _has_variables(value: str) -> bool:
+    return "{" in value or "$" in value
+
+
 def _filled(value: str, variables: dict[str, Any]) -> str:
     """Return an option's value with the notebook's variables in it; as it is if that can't be done, as IPython does."""
-    if "{" not in value and "$" not in value:
+    if not _has_variables(value):
         return value
     with contextlib.suppress(Exception):
         return str(DollarFormatter().vformat(value, [], variables))

@@ -187,6 +187,9 @@ def test_values_of_options_may_hold_the_notebook_s_variables(shell):
     run(shell, "%%tfprofile --steps {name}:{name+2} --name '{unknown}'\nran = 1")
     assert Session.made[0].window.steps == (3, 5)
     assert Session.made[0].name == "{unknown}"
+    run(shell, "numbers = iter([7, 8])")
+    run(shell, "%%tfprofile --warmup {next(numbers)}\n1")
+    assert Session.made.pop().window.warmup == 7  # an expression is carried out once
     run(shell, "def f(where):\n    %tfprofile --name {where} 1\nf('inner')")
     assert Session.made[1].name == "inner"
 
