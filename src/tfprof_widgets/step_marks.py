@@ -126,8 +126,8 @@ def step(i: Any = None, kind: str = "train") -> Any:
     Parameters
     ----------
     i
-        The step's number; by default they are numbered from 0. Or what the loop runs over: each round is then a step, the
-        fetching of its data included.
+        The step's number; by default those of a kind are numbered from 0 on, for as long as Python runs. Or what the loop
+        runs over: each round is then a step, the fetching of its data included.
     kind
         What the step does: ``train``, ``test``, ``predict`` or a word of your own. Averages are made for each kind apart.
 

@@ -131,6 +131,11 @@ def test_a_file_that_is_none_says_so(tmp_path):
         archive.writestr("a.txt", "a")
     with pytest.raises(XSpaceError, match=r"not a capture that report.save\(\) wrote"):
         load(tmp_path / "other.zip")
+    for manifest in (b"\xff", b"[]", b'{"format": "1"}', b'{"format": 1, "hosts": 3}'):
+        with zipfile.ZipFile(tmp_path / "strange.zip", "w") as archive:
+            archive.writestr("capture.json", manifest)
+        with pytest.raises(XSpaceError, match=r"not a capture that report.save\(\) wrote"):
+            load(tmp_path / "strange.zip")
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "nothing.tfprof")
 

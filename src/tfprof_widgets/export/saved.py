@@ -132,15 +132,18 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
                 tracks[track["host"]][track["name"]] = table.to_pandas()
             capture = None if manifest["capture"] is None else _restored(CaptureInfo, manifest["capture"])
             return Saved(spaces, capture, list(manifest["notes"]), tracks)
+    except XSpaceError:
+        raise
     except (
         zipfile.BadZipFile,
         zlib.error,
         EOFError,
         KeyError,
         IndexError,
+        AttributeError,
         TypeError,
-        json.JSONDecodeError,
-        pa.ArrowInvalid,
+        ValueError,  # pyarrow's and JSON's too
+        RuntimeError,  # encrypted, or packed in a way that is not known
     ) as error:
         msg = (
             f"{text}: not a capture that report.save() wrote, or a damaged one ({type(error).__name__}: {error}). If it was "
