@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.display import DisplayHandle
@@ -100,7 +101,7 @@ def show_long(result: Any, words: str) -> None:
     """
     ipython = sys.modules.get("IPython")
     progress = Progress(ipython.get_ipython() if ipython is not None else None)
-    if _shown or not progress.in_notebook:
+    if _shown or not progress.in_notebook or not _is_displayed():
         raise NotImplementedError
     try:
         progress.say(words)
@@ -122,6 +123,24 @@ def _one_line() -> Iterator[None]:
         yield
     finally:
         _shown = before
+
+
+# Where IPython's `display` and a cell's last value come from; `display` was in `display` before version 7.23.
+_DISPLAYS = {"IPython.core.display", "IPython.core.display_functions", "IPython.core.displayhook"}
+
+
+def _is_displayed() -> bool:
+    """Whether IPython formats something to display it in the cell, and not for others who put it somewhere else.
+
+    Such are ``Output.append_display_data`` and a front end that asks for an expression; IPython tells them apart by nothing else.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "format" and frame.f_globals.get("__name__") == "IPython.core.formatters":
+            caller = frame.f_back
+            return caller is not None and caller.f_globals.get("__name__") in _DISPLAYS
+        frame = frame.f_back
+    return False
 
 
 def _in_output_widget() -> bool:

@@ -129,6 +129,15 @@ def test_an_output_widget_can_t_change_what_it_showed_and_gets_the_result_alone(
         output.close()
 
 
+def test_what_is_formatted_for_another_place_is_not_displayed(shell, sent):
+    widgets = pytest.importorskip("ipywidgets")
+    output = widgets.Output()
+    output.append_display_data(Long())
+    assert [each["data"]["text/plain"] for each in output.outputs] == ["the report"]
+    assert sent == []
+    output.close()
+
+
 def test_outside_of_a_notebook_there_is_the_result_alone(shell):
     shell.display_pub = CapturingDisplayPublisher()
     display(Long())
