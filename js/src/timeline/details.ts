@@ -37,7 +37,7 @@ export class Details {
 
   /** Adds what takes a moment to unpack. A note is about the stats of all events: it is said in full once, then kept behind a mark. */
   addStats(stats: readonly Field[], source: string, note: string): void {
-    const mark = note === "" ? null : h("span", { class: "tl-mark", role: "img", tabindex: 0, title: note, "aria-label": note }, "ⓘ");
+    const mark = note === "" ? null : h("span", { class: "tl-mark", role: "img", tabindex: 0, title: note, "aria-label": note }, "i");
     const title = h("h6", {}, `${stats.length === 0 ? "No stats" : "Stats"}${source}`, mark);
     const said = this.said === note ? "" : note;
     this.said = note;
