@@ -22,7 +22,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 
 
 @pytest.fixture(scope="session")

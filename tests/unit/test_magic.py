@@ -66,9 +66,12 @@ class Session(session.Session):
 def a_shell():
     HistoryManager.enabled = False
     InteractiveShell.clear_instance()
+    # A shell puts a module of its own there, and its reset() empties it: what starts processes later would miss its __spec__.
+    main = sys.modules["__main__"]
     shell = InteractiveShell.instance()
     yield shell
     InteractiveShell.clear_instance()
+    sys.modules["__main__"] = main
 
 
 @pytest.fixture

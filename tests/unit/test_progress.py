@@ -32,6 +32,7 @@ class Published(DisplayPublisher):
 @pytest.fixture
 def shell(monkeypatch):
     InteractiveShell.clear_instance()
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # where a shell puts its own
     shell = InteractiveShell.instance()
     yield shell
     InteractiveShell.clear_instance()

@@ -88,9 +88,7 @@ def test_one_host_keeps_what_was_made_of_it(tmp_path):
     assert "track" in one.timelines[0].tracks["label"].tolist()
 
 
-def test_any_executor_reads_the_hosts(tmp_path, pod, monkeypatch):
-    # pytest-xdist's workers have a __main__ without a __spec__, which multiprocessing asks for.
-    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None, raising=False)
+def test_any_executor_reads_the_hosts(tmp_path, pod):
     save_run(tmp_path, "run", pod)
     alone = load(tmp_path)
     with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
