@@ -16,8 +16,8 @@ from tfprof_widgets.views.visible import visible
 
 _NOTEBOOK_HINT = (
     "This is the report's summary. For the interactive report, trust the notebook "
-    "(<em>File › Trust Notebook</em> in JupyterLab) or run the cell; viewers that run no scripts, "
-    "such as GitHub's, show only this."
+    "(<em>Trust Notebook</em> in JupyterLab's command palette, or in Notebook's <em>File</em> menu) or run the cell; "
+    "viewers that run no scripts, such as GitHub's, show only this."
 )
 _PAGE_HINT = "This is the report's summary. The interactive report needs a browser with JavaScript."
 
