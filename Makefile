@@ -10,6 +10,8 @@ DEMO_DIR ?= build/demo
 LAB_DIR ?= examples
 
 BIN := $(VENV)/bin
+# Another environment that is active in the shell is not the one that runs here.
+unexport VIRTUAL_ENV
 STATIC := src/tfprof_widgets/static/widget.js
 JS_SOURCES := $(shell find js/src -type f) js/build.mjs js/package.json js/package-lock.json
 BROWSER := $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))

@@ -46,23 +46,28 @@ def origin(tmp_path_factory, root):
         yield origin
 
 
-def choose(page, menu: str, *entries: str) -> None:
+def choose(page, menu: str, *entries: str, timeout_ms: float | None = None) -> None:
     """Choose an entry of one of Notebook 7's menus."""
-    page.locator("#jp-MainMenu, .jp-MenuBar, .lm-MenuBar").first.get_by_text(menu, exact=True).click()
+    bar = page.locator("#jp-MainMenu, .jp-MenuBar, .lm-MenuBar").first
+    bar.get_by_text(menu, exact=True).click(timeout=timeout_ms)
     for entry in entries:
-        page.locator(".lm-Menu-item", has_text=entry).first.click()
+        page.locator(".lm-Menu-item", has_text=entry).first.click(timeout=timeout_ms)
 
 
 def run_all(page) -> None:
-    """Run all cells of Notebook 7, again if need be: it shows an idle kernel before it has one, and then asks which to start."""
+    """Run all cells of Notebook 7, again if need be: it shows an idle kernel before it has one, and then asks which to start.
+
+    A dialog may come at any time, and another after it.
+    """
     started = page.locator(".jp-InputPrompt", has_text=re.compile(r"\d|\*")).first
-    for _ in range(12):
-        if page.locator(".jp-Dialog").count():
-            page.locator(".jp-Dialog button", has_text="Select").click()
-            page.locator(".jp-Dialog").wait_for(state="detached")
-        else:
-            choose(page, "Run", "Run All Cells")
+    dialog = page.locator(".jp-Dialog").first
+    for _ in range(15):
         try:
+            if dialog.is_visible():
+                dialog.locator("button.jp-mod-accept").first.click(timeout=5_000)
+                dialog.wait_for(state="detached", timeout=5_000)
+            else:
+                choose(page, "Run", "Run All Cells", timeout_ms=10_000)
             return started.wait_for(timeout=5_000)
         except TimeoutError_:
             continue
