@@ -3,7 +3,11 @@
 import { tableFromIPC } from "@uwdata/flechette";
 import type { Model, Spec, Table } from "./types";
 
+/** Newer browsers do by themselves, in a tenth of the time, what is most of the work before a big report's first picture. */
+const native = (Uint8Array as { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }).fromBase64?.bind(Uint8Array);
+
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  if (native !== undefined) return native(text);
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
@@ -20,8 +24,12 @@ export async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array
   if (typeof DecompressionStream === "undefined") {
     throw new Error("This browser is too old for the interactive report (it has no DecompressionStream).");
   }
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const { readable, writable } = new DecompressionStream("gzip");
+  const writer = writable.getWriter();
+  // Where the data is damaged, reading fails too, and that is waited for.
+  writer.write(bytes).catch(() => {});
+  writer.close().catch(() => {});
+  return new Uint8Array(await new Response(readable).arrayBuffer());
 }
 
 export async function gunzipText(bytes: Uint8Array<ArrayBuffer>): Promise<string> {

@@ -16,7 +16,7 @@ export interface Counter {
 }
 
 /** Changes in a block. */
-const BLOCK = 64;
+const BLOCK = 16;
 
 export function makeCounter(unit: string, time: Float64Array, value: Float64Array): Counter {
   const blocks = Math.ceil(value.length / BLOCK);
@@ -37,9 +37,10 @@ export function decodeCounters(table: Table, item: TimelineCounters, tracks: rea
   tracks.forEach((track, index) => {
     if (track.kind !== "counter") return;
     const scale = item.scales[counters.size]!;
-    const time = Float64Array.from(gaps.subarray(track.first, track.first + track.count));
+    const time = new Float64Array(gaps.subarray(track.first, track.first + track.count));
     for (let i = 1; i < time.length; i++) time[i]! += time[i - 1]!;
-    const value = Float64Array.from(values.subarray(track.first, track.first + track.count), (each) => each * scale);
+    const value = new Float64Array(values.subarray(track.first, track.first + track.count));
+    for (let i = 0; i < value.length; i++) value[i]! *= scale;
     counters.set(index, makeCounter(item.units[counters.size]!, time, value));
   });
   return counters;

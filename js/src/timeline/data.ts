@@ -154,9 +154,15 @@ export class Store {
   }
 }
 
+/** Unsigned integers, of as many bytes as they need. */
+export type Numbers = Uint8Array | Uint32Array | Float64Array;
+
+function addPlane(values: Uint32Array, bytes: Uint8Array, shift: number): void {
+  for (let i = 0; i < bytes.length; i++) values[i]! |= bytes[i]! << shift;
+}
+
 /** A column of unsigned integers that was stored one byte a column (`start0` is the lowest), and what they wrap around at. */
-export function unsplit(table: Table, name: string): { values: Uint32Array | Float64Array; wrap: number } {
-  const n = table.numRows;
+export function unsplit(table: Table, name: string): { values: Numbers; wrap: number } {
   const planes: Uint8Array[] = [];
   for (;;) {
     const plane = table.getChild(`${name}${planes.length}`);
@@ -164,16 +170,15 @@ export function unsplit(table: Table, name: string): { values: Uint32Array | Flo
     planes.push(plane.toArray() as Uint8Array);
   }
   const wrap = 256 ** planes.length;
-  const values = new Uint32Array(n);
-  planes.slice(0, 4).forEach((bytes, plane) => {
-    const shift = 8 * plane;
-    for (let i = 0; i < n; i++) values[i]! |= bytes[i]! << shift;
-  });
+  const [lowest = new Uint8Array(table.numRows), ...others] = planes;
+  if (others.length === 0) return { values: lowest, wrap };
+  const values = new Uint32Array(lowest);
+  others.slice(0, 3).forEach((bytes, plane) => addPlane(values, bytes, 8 * (plane + 1)));
   if (planes.length <= 4) return { values, wrap };
-  const wide = Float64Array.from(values);
+  const wide = new Float64Array(values);
   planes.slice(4).forEach((bytes, plane) => {
     const scale = 256 ** (plane + 4);
-    for (let i = 0; i < n; i++) wide[i]! += bytes[i]! * scale;
+    for (let i = 0; i < wide.length; i++) wide[i]! += bytes[i]! * scale;
   });
   return { values: wide, wrap };
 }

@@ -33,7 +33,7 @@ for (const root of document.querySelectorAll('[id="tfprof-@ID@"]')) {
   try {
     if (!globalThis.__tfprof_apps?.["@KEY@"]) {
       const packed = root.querySelector('script[data-tfprof="app"]').textContent;
-      const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+      const bytes = Uint8Array.fromBase64?.(packed) ?? Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
       const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
       const script = document.createElement("script");
       script.textContent = 'globalThis.__tfprof_app_key = "@KEY@";' + (await new Response(stream).text());
