@@ -155,7 +155,7 @@ def synthetic(n_events: int, n_tracks: int = 24, seed: int = 0) -> Timeline:
 def from_profile(path: Path) -> tuple[Timeline, list[Flow]]:
     """Return the timeline and the arrows of a real profile."""
     trace = Trace(xspace.read(path))
-    return with_counters(timeline(trace, find_steps(trace).table), counters(trace, memory(trace))), flows(trace)
+    return with_counters(timeline(trace, find_steps(trace)), counters(trace, memory(trace))), flows(trace)
 
 
 def arrows(data: Timeline, every: int = 6, seed: int = 1) -> list[Flow]:

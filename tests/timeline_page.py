@@ -118,7 +118,7 @@ def ps_of(text: str) -> float:
 
 def page_of(trace: Trace) -> tuple[Timeline, str]:
     """Return a timeline, and a page with nothing else on it."""
-    data = timeline(trace, find_steps(trace).table)
+    data = timeline(trace, find_steps(trace))
     payload = Payload(id="trace")
     payload.tabs.append(timeline_tab(payload, data, stats=stat_columns(trace)))
     return data, report_page(payload, "<p>summary</p>", "trace")

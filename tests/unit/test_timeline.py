@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from generate import Space, cpu_fit_capture
+from generate import Space, cpu_fit_capture, gpu_capture
 from tfprof_widgets import xspace
 from tfprof_widgets.analysis.events import Trace
-from tfprof_widgets.analysis.steps import find_steps
+from tfprof_widgets.analysis.steps import Steps, find_steps
 from tfprof_widgets.analysis.timeline import Timeline, pack_lanes, timeline
 from tfprof_widgets.display.payload import Payload
 from tfprof_widgets.report import Report
@@ -135,7 +135,7 @@ def test_steps_are_the_topmost_section() -> None:
             "duration_ms": [0.04, 0.03],
         }
     )
-    data = timeline(trace_of(small_cpu()), steps)
+    data = timeline(trace_of(small_cpu()), Steps(steps))
     assert data.sections[0].title == "Steps"
     track = data.tracks.iloc[0]
     assert (track["label"], track["kind"], track["count"], track["lanes"]) == ("Steps", "steps", 2, 1)
@@ -155,9 +155,25 @@ def test_steps_of_several_devices_have_a_track_each() -> None:
             "duration_ms": [0.2, 0.2],
         }
     )
-    data = timeline(trace_of(small_cpu()), steps)
+    data = timeline(trace_of(small_cpu()), Steps(steps))
     assert data.tracks["label"].to_list()[:2] == ["Steps /device:GPU:0", "Steps /device:GPU:1"]
     assert data.events["start_ps"].to_list()[:2] == [0, 100_000_000]
+
+
+def test_derived_lines_are_cut_at_steps() -> None:
+    """A stream that runs one op only, once a step: the op doesn't last from the first step to the last."""
+    trace = trace_of(gpu_capture(devices=2, steps=3))
+    data = timeline(trace, find_steps(trace))
+    tracks = data.tracks.set_index(["section", "label"])
+    assert {label for _, label in tracks.index} >= {"Steps", "TensorFlow Ops · Stream #20(Kernel)"}
+    for (section, label), track in tracks[tracks["kind"] == "derived"].iterrows():
+        if label == "TensorFlow Ops · Stream #20(Kernel)":
+            kernels = tracks.loc[(section, "Stream #20(Kernel)")]
+            both = [data.events.iloc[t["first"] : t["first"] + t["count"]] for t in (track, kernels)]
+            assert both[0]["start_ps"].to_list() == both[1]["start_ps"].to_list()
+            assert both[0]["duration_ps"].to_list() == both[1]["duration_ps"].to_list()
+        elif label == "Steps":
+            assert track["count"] == 3
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -270,14 +286,14 @@ def test_a_profile_without_events_gives_an_empty_timeline() -> None:
 )
 def test_real_captures(capture, name: str) -> None:
     trace = Trace(xspace.read(capture(name)))
-    steps = find_steps(trace).table
+    steps = find_steps(trace)
     data = timeline(trace, steps)
     no_overlap(data)
     # All that is in the file is in the timeline, and nothing else.
     added = data.tracks[data.tracks["kind"].isin(["steps", "derived"])]
     whole = trace.whole
     assert len(data.events) + len(data.hidden) == len(whole) + added["count"].sum()
-    assert data.tracks.loc[data.tracks["kind"] == "steps", "count"].sum() == len(steps)
+    assert data.tracks.loc[data.tracks["kind"] == "steps", "count"].sum() == len(steps.table)
     all_names = data.names["name"].to_numpy()
     is_added = np.zeros(len(data.events), bool)
     for row in added.itertuples():
@@ -305,7 +321,7 @@ def test_real_captures(capture, name: str) -> None:
 
 def test_an_event_takes_under_three_bytes(capture) -> None:
     trace = Trace(xspace.read(capture("cpu_fit")))
-    data = timeline(trace, find_steps(trace).table)
+    data = timeline(trace, find_steps(trace))
     payload = Payload(id="t")
     timeline_tab(payload, data)
     assert len(payload.tables["timeline_events"]) / len(data.events) < 3.0

@@ -95,7 +95,7 @@ def test_every_stat_is_found_again_but_ids() -> None:
 @pytest.mark.parametrize("name", ["t4_fit_2", "py", "tb"])
 def test_real_captures(capture, name: str) -> None:
     trace = Trace(xspace.read(capture(name)))
-    data = timeline(trace, find_steps(trace).table)
+    data = timeline(trace, find_steps(trace))
     tables = Tables()
     add_stats(tables, *stat_columns(trace), first_row(data), len(trace), "t")
     assert tables.stats() == truth(trace, first_row(data))

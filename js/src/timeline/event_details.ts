@@ -61,7 +61,10 @@ export class EventDetails {
 
   showDetails(place: Place): void {
     const name = this.timeline.names.name[place.store.name[place.event]!]!;
-    this.timeline.details.showEvent(name, this.fields(place), [
+    const track = this.timeline.tracks[this.timeline.trackOf(place.store, place.lane)]!;
+    // A device's own line of steps has their numbers only.
+    const title = /^Steps\b/.test(track.hint) && /^\d+$/.test(name) ? `Step ${name}` : name;
+    this.timeline.details.showEvent(title, this.fields(place), [
       { label: "Fit (F)", hint: "Zoom to this event", run: () => this.timeline.fit() },
       { label: "All of this name", hint: "Find every event of this name", run: () => this.timeline.searching.searchFor(name) },
       { label: "Mark (M)", hint: "Mark its time", run: () => this.timeline.markSelected() },

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from .derived_lines import DerivedLines, derived_lines
+from .derived_lines import derived_lines
 from .device import DeviceEvents, device_events
 from .intervals import union_ps
 from .names import parse_op
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .counters import CounterTrack
+    from .derived_lines import DerivedLines
     from .events import Trace
+    from .steps import Steps
 
 # Lines of a device from the top: what the user wrote first, then what the compiler made of it, then what ran.
 _DEVICE_LINES = (
@@ -110,9 +112,8 @@ class Timeline:
 
 def timeline(
     trace: Trace,
-    steps: pd.DataFrame | None = None,
+    steps: Steps | None = None,
     devices: DeviceEvents | None = None,
-    derived: DerivedLines | None = None,
 ) -> Timeline:
     """Lay out a host's trace.
 
@@ -120,34 +121,32 @@ def timeline(
     ----------
     trace : Trace
         The host's events.
-    steps : DataFrame, optional
-        Steps as in ``report.steps``: ``step``, ``kind``, ``device``, ``start_ms``, ``duration_ms``; they become the topmost section.
+    steps : Steps, optional
+        The host's steps. They become the topmost section, and end the events of lines that are derived (`derived_lines`).
     devices : DeviceEvents, optional
         The device events of the trace, if they are at hand.
-    derived : DerivedLines, optional
-        Lines of steps, scopes and ops of the devices that the file doesn't hold, if they are at hand.
 
     Returns
     -------
     Timeline
     """
     devices = device_events(trace) if devices is None else devices
-    if derived is None and len(devices):
-        derived = derived_lines(trace)
+    step_of = None if steps is None or (steps.step_of_event < 0).all() else steps.step_of_event
+    derived = derived_lines(trace, step_of)
     names = _Names(trace, devices)
     starts = trace.space.event_start_ps
     origin_ps = min(int(starts.min()), 0) if len(starts) else 0  # damaged files only: never draw left of 0
 
     sections: list[Section] = []
     shown: list[_Tracks] = []
-    if steps is not None and len(steps):
-        shown.append(_step_tracks(steps, names, -origin_ps))
+    if steps is not None and len(steps.table):
+        shown.append(_step_tracks(steps.table, names, -origin_ps))
         sections.append(Section("Steps"))
     bookkeeping = trace.bookkeeping
     used = _has_events(trace) | _has_events(bookkeeping)
     own, pools = _line_tracks(trace, bookkeeping, names, origin_ps, _plane_sections(trace, used, sections))
     shown.append(own)
-    if derived is not None and len(derived.lines):
+    if len(derived.lines):
         shown.append(_derived_tracks(trace, derived, names, own, origin_ps))
 
     table, merged = names.table([part.name for part in (*shown, pools)])
