@@ -39,6 +39,7 @@ _EMAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 _IN_PATH = r"[^\s/\\:*?\"'<>|,;()\[\]{}=]"
 # A directory's name may have blanks in it; where a file's name with blanks ends, only quotes and brackets tell.
 _DIRECTORY = rf"{_IN_PATH}+(?: {_IN_PATH}+)*"
+_GROUP = "[0-9a-f]{1,4}"  # of an address of IPv6
 _NO_DEVICE = r"(?!/?(?:job|replica|task|device|host|gpu|cpu|tpu):)"
 _PATTERN = re.compile(
     rf"(?P<email>{_EMAIL})"
@@ -48,7 +49,9 @@ _PATTERN = re.compile(
     # Not the names of devices (/job:worker/replica:0/…), nor the middle of an op's name.
     rf"|(?P<path>(?<![\w./)\]])(?:~{_IN_PATH}*)?/(?!/){_NO_DEVICE}"
     rf"(?:(?:{_DIRECTORY}/)+{_IN_PATH}*|{_IN_PATH}+\.\w+))"
-    r"|(?P<address>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]))"
+    r"|(?P<address>(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+    # Of a network, a site or a link, or in full: `add::Add` would be an address too.
+    rf"|(?<![\w:.])(?:(?:{_GROUP}:){{7}}|(?:2{_GROUP}|f[cd]{_GROUP}|fe80):(?:{_GROUP}:|:){{1,6}}){_GROUP}(?![\w:.]))"
     r"|(?P<host>(?<![\w./-])(?:[\w-]+\.)+(?:com|net|org|internal|local|corp|lan|cloud|edu|gov)(?![\w.-]))",
     re.IGNORECASE,
 )

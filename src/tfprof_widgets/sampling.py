@@ -131,7 +131,12 @@ def addresses(address: str | Sequence[str]) -> list[str]:
     ------
     ValueError
         If there is none, one isn't an address, or one is there twice.
+    TypeError
+        If one is no text.
     """
+    for each in [address] if isinstance(address, str) or not hasattr(address, "__iter__") else address:
+        if not isinstance(each, str):
+            raise TypeError(f"A profiler server has an address like 'grpc://localhost:6009'; {each!r} is none.")
     given = address.split(",") if isinstance(address, str) else [part for each in address for part in each.split(",")]
     result = []
     for text in filter(None, map(str.strip, given)):

@@ -214,6 +214,8 @@ def test_what_is_nobodys_stays(text):
         ("s3://bucket/key/a.tfrecord", "s3://path-1.tfrecord"),
         ("http://gpu7.corp:8080/x/y", "http://host-1:8080/path-1"),
         ("at 192.168.0.7:6009", "at host-1:6009"),
+        ("at [fe80::1c2d]:6009, 2001:db8:0:7::a and 1:2:3:4:5:6:7:8", "at [host-1]:6009, host-2 and host-3"),
+        ("add::Add of [::1]:6009 at 12:30:45, a:b:c fd:ab::cd", "add::Add of [::1]:6009 at 12:30:45, a:b:c fd:ab::cd"),
         ("node7.cluster.internal is down", "host-1 is down"),
         ("mail a.b@c.org now", "mail user-1@host-1 now"),
         ("/usr/lib/python3.11/threading.py:5", "python3.11/threading.py:5"),

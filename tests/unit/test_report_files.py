@@ -49,6 +49,9 @@ def test_a_directory_without_profiles_says_what_was_looked_for(tmp_path):
         load(tmp_path)
     with pytest.raises(FileNotFoundError, match="no such file or directory"):
         load(tmp_path / "nothing")
+    # Not the working directory, whatever lies there.
+    with pytest.raises(ValueError, match="The path is empty"):
+        load("")
 
 
 def test_several_hosts_make_one_report(tmp_path, pod):

@@ -396,6 +396,12 @@ def test_addresses_that_are_none(given, words):
         tfprof.capture(given)
 
 
+@pytest.mark.parametrize("given", [6009, None, [6009], ["grpc://a:1", None]])
+def test_addresses_that_are_no_text(given):
+    with pytest.raises(TypeError, match=r"address like 'grpc://localhost:6009'; (6009|None) is none"):
+        tfprof.capture(given)
+
+
 @pytest.mark.parametrize(
     "wrong", [{"duration": 0}, {"duration": -1}, {"duration": float("nan")}, {"attempts": 0}, {"timeout": 0}]
 )

@@ -67,6 +67,12 @@ def test_it_opens_whatever_its_name(tmp_path, monkeypatch, name):
     assert opened.to_html(Path(name).with_suffix(".html")).is_file()
 
 
+def test_a_page_is_not_what_is_saved(tmp_path):
+    with pytest.raises(ValueError, match=r"use to_html\('.*run\.HTML'\)"):
+        captured(tmp_path, cpu_fit_capture(1, 3)).save(tmp_path / "run.HTML")
+    assert not (tmp_path / "run.HTML").exists()
+
+
 def test_an_opened_profile_is_saved_from_its_file(tmp_path):
     path = gpu_capture(devices=1, steps=2).save(tmp_path / "logs" / "worker.xplane.pb")
     report = tfprof.load(path)

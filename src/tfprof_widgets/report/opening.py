@@ -36,6 +36,8 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
 
     Raises
     ------
+    ValueError
+        If the path is empty.
     FileNotFoundError
         If the path doesn't exist.
     XSpaceError
@@ -48,6 +50,9 @@ def load(path: str | os.PathLike[str], *, executor: Executor | None = None) -> R
     except TypeError as error:
         msg = f"A profile is opened by its path (str or Path), not by {type(path).__name__}."
         raise TypeError(msg) from error
+    if not str(path).strip():
+        msg = "The path is empty. A profile is opened by the path of its file or log directory."
+        raise ValueError(msg)
     if is_saved(path):
         saved = read_saved(path)
         report = Report(saved.spaces, capture=saved.capture, notes=saved.notes)

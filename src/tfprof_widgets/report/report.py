@@ -531,8 +531,11 @@ class Report:
         XSpaceError
             If the profile was opened from a file that is there no more, or has changed.
         ValueError
-            If the report is anonymized: the profile is not.
+            If the report is anonymized (the profile is not), or the path is that of a page (`to_html` makes one).
         """
+        if str(path).lower().endswith((".html", ".htm")):
+            msg = f"save() writes the capture itself, for load() to open. For a page, use to_html({os.fspath(path)!r})."
+            raise ValueError(msg)
         if self.is_anonymized:
             msg = "What is saved is the profile itself, with all its names. Share an anonymized report with to_html()."
             raise ValueError(msg)
