@@ -6,7 +6,7 @@ import pytest
 
 from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
 from tfprof_widgets.analysis.advice import Finding
-from tfprof_widgets.report import Report
+from tfprof_widgets.report import Report, load
 from tfprof_widgets.xspace import read
 
 
@@ -113,7 +113,7 @@ def test_a_launch_bound_run_is_told():
     assert "The device waits for kernel launches" in titles(advice_of(gpu_capture(devices=1, steps=8, launch_us=60)))
 
 
-def idle_gpus(devices: int, start_us: int = 0, hostname: str = "worker-0") -> Space:
+def idle_gpus(devices: int, start_us: int = 0, hostname: str = "worker-0", meanwhile: str = "write a log") -> Space:
     """Steps of 1 ms, in which each device multiplies for 0.3 ms without Tensor Cores, copies for 0.1 ms, and idles for 0.4 ms."""
     space = Space(hostname)
     host = space.plane("/host:CPU")
@@ -130,6 +130,8 @@ def idle_gpus(devices: int, start_us: int = 0, hostname: str = "worker-0") -> Sp
     for step in range(8):
         at = start_us + 1_000 * step
         python.event("train", at, 990, step_num=step, _r=1)
+        if meanwhile:
+            python.event(meanwhile, at + 360, 430)
         for i, stream in enumerate(streams):
             correlation = 100 * step + i + 1
             python.event("cuLaunchKernel", at + 10 + i, 1, correlation_id=correlation)
@@ -155,6 +157,27 @@ def test_a_gap_of_a_host_is_judged_by_its_own_steps():
     busy, idle = cpu_fit_capture(epochs=1, batches=8, hostname="worker-0"), idle_gpus(1, 5_000_000, "worker-1")
     finding = next(f for f in advice_of(busy, idle) if f.title == "The device sits idle within the step")
     assert finding.statement.startswith("worker-1 /device:GPU:0 has nothing to do")
+
+
+def test_a_gap_that_is_the_time_outside_tensorflow_is_counted_once(capture):
+    """The one step of this capture: 9 ms of kernels, then 45 ms in which neither the host nor the device does a thing."""
+    findings = load(capture("t4_fit_2")).advice
+    assert "The device sits idle within the step" not in [f.title for f in findings]
+    outside = next(f for f in findings if f.title == "Time goes by outside TensorFlow")
+    assert "/device:GPU:0 has nothing to do for 44.7 ms" in outside.statement
+    assert outside.evidence["Long gaps"] == "44.7 ms"
+    assert outside.links[0][1].startswith("tool:trace?range_ms=")
+    assert sum(f.saves_ms for f in findings) < 56.5
+
+
+def test_a_gap_in_which_python_does_nothing_that_was_recorded_is_counted_once():
+    """All that the thread was in is the step itself, which is no news."""
+    findings = advice_of(idle_gpus(1, 5_000_000, meanwhile=""))
+    assert "The device sits idle within the step" not in titles(findings)
+    outside = next(f for f in findings if f.title == "Time goes by outside TensorFlow")
+    assert outside.statement.endswith("at 5.00 s, while the profiler saw nothing on Python's thread.")
+    gap = next(f for f in advice_of(idle_gpus(1, 5_000_000)) if f.title == "The device sits idle within the step")
+    assert "while Python's thread is in write a log" in gap.statement
 
 
 def test_a_straggler_is_named_with_its_category():

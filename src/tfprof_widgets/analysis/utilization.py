@@ -224,11 +224,20 @@ def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
 def _host_activity(
     trace: Trace, start_ps: NDArray[np.int64], end_ps: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.float64]]:
-    """Name of the main thread's outermost event that covers most of each interval, and its share in percent."""
+    """Name of the main thread's outermost event that covers most of each interval, and its share in percent.
+
+    Marks of steps don't count: that it happened within a step tells nothing.
+    """
     names, share = [""] * len(start_ps), np.zeros(len(start_ps))
     if trace.main_line < 0:
         return names, share
-    outer = np.flatnonzero((trace.line == trace.main_line) & (trace.depth == 0) & (trace.duration_ps > 0))
+    first, end = trace.line_first_event[trace.main_line : trace.main_line + 2]
+    rows = first + np.flatnonzero((trace.depth[first:end] <= 1) & (trace.duration_ps[first:end] > 0))
+    is_mark = np.zeros(len(trace), np.bool_)
+    is_mark[trace.owners("step_num")] = True
+    # Depth first: the last event of depth 0 until here is the parent of one below it.
+    root = np.maximum.accumulate(np.where(trace.depth[rows] == 0, rows, -1))
+    outer = rows[~is_mark[rows] & ((rows == root) | is_mark[root])]
     outer_start, outer_end = trace.start_ps[outer], trace.end_ps[outer]
     for i, (start, end) in enumerate(zip(start_ps, end_ps, strict=True)):
         low, high = np.searchsorted(outer_end, start, side="right"), np.searchsorted(outer_start, end)

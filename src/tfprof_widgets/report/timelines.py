@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 def bare_timelines(report: Report) -> list[Timeline]:
     """The timelines without the user's own tracks."""
-    return [
-        with_counters(timeline(host.trace, host.steps), counters(host.trace, host.memory))
-        for host in report.hosts
-    ]
+    return [with_counters(timeline(host.trace, host.steps), counters(host.trace, host.memory)) for host in report.hosts]
 
 
 def drawn_now(report: Report, plan: Plan | None = None) -> list[Drawn]:
