@@ -223,10 +223,16 @@ export class Timeline implements Mounted {
   async start(): Promise<void> {
     this.lay();
     this.main.style.height = `${Math.min(FIRST_HEIGHT_PX, this.layout.height + 30)}px`;
-    this.view = await View.make(this.figure, this.item.figure, this.ctx);
-    this.view.height = this.main.clientHeight;
+    // Before the figure is made: its first layout is then its last.
+    this.fitGutter();
+    this.view = await View.make(this.figure, this.item.figure, this.main.clientHeight || FIRST_HEIGHT_PX, this.ctx);
     this.view.onResize(() => this.resize());
-    const observer = new ResizeObserver(() => this.resize());
+    let size = this.size;
+    const observer = new ResizeObserver(() => {
+      // It also calls when it begins to watch.
+      if (size !== this.size) this.resize();
+      size = this.size;
+    });
     observer.observe(this.main);
     this.controller.signal.addEventListener("abort", () => observer.disconnect());
     this.telling.follow();
@@ -241,12 +247,20 @@ export class Timeline implements Mounted {
 
   resize(): void {
     if (this.view === null || this.main.clientHeight === 0) return;
-    // Whole pixels: a canvas between pixels is blurred.
-    const gutter = Math.round(Math.min(240, Math.max(172, this.main.clientWidth * 0.21)));
-    this.root.style.setProperty("--gutter", `${gutter}px`);
+    this.fitGutter();
     this.view.height = this.main.clientHeight;
     this.paintMinimap();
     this.invalidate();
+  }
+
+  private get size(): string {
+    return `${this.main.clientWidth} ${this.main.clientHeight}`;
+  }
+
+  private fitGutter(): void {
+    // Whole pixels: a canvas between pixels is blurred.
+    const gutter = Math.round(Math.min(240, Math.max(172, this.main.clientWidth * 0.21)));
+    this.root.style.setProperty("--gutter", `${gutter}px`);
   }
 
   dispose(): void {

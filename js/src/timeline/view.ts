@@ -62,9 +62,12 @@ export class View {
     this.fast = this.hurry();
   }
 
-  static async make(host: HTMLElement, figure: FigureJson, ctx: Context): Promise<View> {
+  /** Makes it with a height, in pixels. */
+  static async make(host: HTMLElement, figure: FigureJson, height: number, ctx: Context): Promise<View> {
     const Bokeh = await ctx.bokeh();
-    return new View(await embedFigure(host, figure, ctx), Bokeh);
+    const [root] = figure.doc.roots as { attributes: object }[];
+    const roots = [{ ...root, attributes: { ...root!.attributes, height } }];
+    return new View(await embedFigure(host, { ...figure, doc: { ...figure.doc, roots } }, ctx), Bokeh);
   }
 
   /** Where the frame (the plot without its axis) lies in the host. */
