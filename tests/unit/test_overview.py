@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
+from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS
 from tfprof_widgets.analysis.utilization import utilization
 from tfprof_widgets.report import Report
@@ -111,8 +112,6 @@ def device_line(*kernels: tuple[str, float, float], shape: str = "") -> Space:
 
 
 def test_busy_idle_and_gaps_of_a_device():
-    from tfprof_widgets.analysis.events import Trace
-
     space = device_line(("a", 0, 10), ("b", 5, 10), ("c", 40, 10), ("d", 52, 8))
     used = utilization(Trace(read(space.bytes())))
     device = used.devices.iloc[0]
@@ -137,6 +136,54 @@ def test_busy_idle_and_gaps_of_a_device():
 def test_precision_follows_the_shapes_else_the_name(name, shape, half_pct):
     overview = report_of(device_line((name, 0, 10), shape=shape)).overview
     assert overview.precision == pytest.approx({"16-bit": half_pct, "32-bit": 100 - half_pct})
+
+
+@pytest.mark.parametrize(
+    ("name", "is_half"),
+    [
+        ("void cudnn::ops::nchwToNhwcKernel<__half, float, float, false, true>(cudnn::ops::nchw2nhwc_params_t<float>)", True),
+        ("void cudnn::bn_fw_tr_1C11_kernel_new<__half2, float, 512>(float)", True),
+        ("void splitKreduce_kernel<32, 16, int, float, half, float>(cublasSplitKParams<float>)", True),
+        ("void tensorflow::BiasNHWCKernel<Eigen::half>(int, Eigen::half const*)", True),
+        ("_ZN10tensorflow14BiasNHWCKernelIN5Eigen4halfEEEviPKT_S4_PS2_i", True),
+        ("void tensorflow::BiasNHWCKernel<Eigen::bfloat16>(int, Eigen::bfloat16 const*)", True),
+        ("void gemv<int, __nv_bfloat16, float>(float)", True),
+        ("void cutlass::Kernel2<cutlass::half_t>(Params)", True),
+        ("void ck::kernel_gemm_xdl<_Float16, float>(float)", True),
+        ("volta_h884gemm_128x128_ldg8_nn", True),
+        ("volta_s884gemm_fp16_128x128_ldg8_f2f_nn", True),
+        ("turing_h1688gemm_256x64_ldg8_stages_32x1_nn", True),
+        ("ampere_h16816gemm_128x64_ldg8_stages_64x3_nn", True),
+        ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_nn", True),
+        ("void cutlass_cudnn_infer::Kernel<cutlass_tensorop_h16816fprop_optimized_128x128_32x5_nhwc_align8>(Params)", True),
+        ("cutlass_80_wmma_tensorop_f16_s161616gemm_f16_32x32_32x1_nn_align8", True),
+        ("cutlass_80_tensorop_bf16_s16816gemm_bf16_128x64_64x3_nn_align8", True),
+        ("volta_hgemm_128x64_nn", True),
+        ("maxwell_hcudnn_winograd_128x128_ldg1_ldg4_tile148n_nt", True),
+        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x64x32", True),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", True),
+        ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTN", True),
+        ("nvjet_hsh_192x192_64x4_2x1_v_bz_coopB_TNT", True),
+        ("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN", True),
+        ("Cijk_Ailk_Bljk_HB_MT64x64x16", True),
+        ("void tensorflow::functor::ResizeNearestNeighborNHWC<float, HalfPixelScalerForNN>(int)", False),
+        ("void ResizeBilinearKernel_faster<float, half_pixel_centers>(int)", False),
+        ("loop_add_fusion_16816", False),
+        ("rotate_half", False),
+        ("rotate_half_fusion", False),
+        ("fusion_884", False),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x128x16", False),
+        ("cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4", False),  # TF32
+        ("cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1", False),
+        ("nvjet_sss_128x256_64x4", False),
+        ("Cijk_Ailk_Bljk_SB_MT128x64x16", False),
+        ("volta_sgemm_128x64_nn", False),
+        ("void splitKreduce_kernel<float, float, float, float>(cublasSplitKParams<float>)", False),
+    ],
+)  # fmt: skip
+def test_which_names_of_kernels_say_16_bits(name, is_half):
+    used = utilization(Trace(read(device_line((name, 0, 10)).bytes()))).devices
+    assert used["compute_16bit_ms"].tolist() == pytest.approx([0.01 if is_half else 0.0])
 
 
 def test_a_capture_with_neither_steps_nor_ops_has_an_overview_that_says_so():

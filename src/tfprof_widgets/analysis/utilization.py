@@ -34,7 +34,16 @@ if TYPE_CHECKING:
 _NOT_COMPUTE = (MEMCPY_H2D, MEMCPY_D2H, MEMCPY_D2D, MEMCPY_P2P, MEMCPY_OTHER, MEMSET, COLLECTIVE, OTHER)
 # XProf looks for `half` and `fp16`, so that bfloat16 counts as 32 bits there; it has 16.
 _HALF_SHAPE = r"\b(half|bfloat16|bf16|f16)\b"
-_HALF_NAME = r"half|fp16|bf16|bfloat16|(^|[^a-z0-9])f16|h884|h1688|16816"
+# Whole words only, and in their own case: a kernel may be a functor of `HalfPixelScaler`, or XLA's `loop_add_fusion_16816`.
+_HALF_NAME = (
+    r"(?:[^A-Za-z0-9_]|__|rocblas_)half(?:[248]|_t)?(?:$|[^A-Za-z0-9_])"  # a C++ type
+    r"|(?:Eigen4|6__|7__|cutlass6)half|bfloat16|_Float16"  # mangled ones, and those whose names hold nothing else
+    r"|(?:^|[^A-Za-z])(?:b?fp16|bf16|FP16|BF16)|(?:^|[^A-Za-z0-9])f16"
+    r"|(?:^|[^A-Za-z])(?:[hs](?:884|16816|161616)|h1688)(?:$|[^0-9])"  # Tensor Core instructions that take nothing else
+    r"|(?:^|[^A-Za-z])h(?:gemm|cudnn)"
+    r"|nvjet_(?:sm\d+_)?[ht]s[hst]_"  # cuBLAS on Hopper and later: h is half, t bfloat16
+    r"|\bCijk_[A-Za-z]+_[A-Za-z]+_[HB][A-Z]*_"  # AMD's Tensile: likewise H and B
+)
 _LONGEST_GAPS = 20
 # Bounds of the histogram of gaps, in µs: a launch takes a few, a stall milliseconds.
 GAP_BOUNDS_US = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0, 10_000.0, np.inf)
@@ -101,7 +110,7 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
     bounds = np.array(GAP_BOUNDS_US)
     rows, histograms, gaps = [], [], []
     for plane in np.unique(devices.plane):
-        at = np.flatnonzero((devices.plane == plane) & (end > start))
+        at = np.flatnonzero((devices.plane == plane) & (end > start) & (devices.kind != OTHER))
         if not len(at):
             continue
         name = trace.space.plane_name[plane]
@@ -209,7 +218,7 @@ def _gaps(
 def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
     """Device events that work on 16-bit numbers: by the shapes of their op, else by their own name."""
     metas, inverse = np.unique(trace.meta[devices.event], return_inverse=True)
-    by_name = search([trace.space.meta_name[m] for m in metas], _HALF_NAME, ignore_case=True)[inverse]
+    by_name = search([trace.space.meta_name[m] for m in metas], _HALF_NAME)[inverse]
     owner, code, texts = trace.strings("shape")
     row, found = devices.rows(owner)
     if not len(row):
