@@ -21,6 +21,7 @@ from .device import (
     MEMCPY_H2D,
     MEMCPY_OTHER,
     MEMCPY_P2P,
+    OTHER,
     DeviceEvents,
     device_events,
     host_launch,
@@ -64,6 +65,7 @@ _LAYERS = (
     "device_to_device",
     "input",
     "device_collective",
+    "host_op",
     "kernel_launch",
     "copy_to_device",
     "compilation",
@@ -78,6 +80,13 @@ _LAYER_OF_DEVICE_KIND = {
     MEMCPY_OTHER: "device_to_device",
     COLLECTIVE: "device_collective",
 }
+# Ops of the host that run a function, send or wait: they don't compute themselves.
+_CALLS = frozenset(
+    {
+        "PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "If", "StatelessIf", "While", "StatelessWhile", "Case",
+        "StatelessCase", "_Send", "_Recv", "_HostSend", "_HostRecv", "XlaLaunch", "_XlaRun",
+    }
+)  # fmt: skip
 HOST_DEVICE = "/host:CPU"
 
 # Marks that mean a training step whoever wrote them; they win over marks of other names around them.
@@ -191,7 +200,7 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
         step_of = _assign(trace, host)
         _name_kinds(trace, host, step_of)
         if has_devices:
-            _assign_devices(trace, devices, step_of)
+            _assign_devices(trace, host, devices, step_of)
         n_steps = len(host.start_ps)
         kind = host.kind
         source = host.source
@@ -220,6 +229,7 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
 
     ps = {name: layers[:, i] for i, name in enumerate(_LAYERS)}
     ps["input"] = ps["input"] + ps.pop("copy_to_device")
+    ps["host_compute"] = ps["host_compute"] + ps.pop("host_op")
     ps["other"] = (row_end - row_start) - layers.sum(axis=1)
     table = pd.DataFrame(
         {
@@ -522,8 +532,8 @@ def _inherit(trace: Trace, step_of: NDArray[np.int64]) -> None:
         step_of[at] = step_of[parent[at]]
 
 
-def _assign_devices(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int64]) -> None:
-    """Tie device events to steps: by the launch that caused them, else by the stored group."""
+def _assign_devices(trace: Trace, host: _HostSteps, devices: DeviceEvents, step_of: NDArray[np.int64]) -> None:
+    """Tie device events to steps: by the launch that caused them, by the stored group, else by what the device did before."""
     launch = host_launch(trace, devices)
     device_step = np.where(launch >= 0, step_of[launch], -1)
     grouped, group = trace.ints("group_id")
@@ -534,7 +544,39 @@ def _assign_devices(trace: Trace, devices: DeviceEvents, step_of: NDArray[np.int
         at = np.minimum(np.searchsorted(key, devices.group_id), len(key) - 1)
         same = (key[at] == devices.group_id) & (device_step < 0)
         device_step = np.where(same, group_step[at], device_step)
+    if not (devices.group_id >= 0).any():
+        _inherit_on_devices(trace, host, devices, launch, device_step)
     step_of[devices.event] = device_step
+
+
+def _inherit_on_devices(
+    trace: Trace,
+    host: _HostSteps,
+    devices: DeviceEvents,
+    launch: NDArray[np.int64],
+    device_step: NDArray[np.int64],
+) -> None:
+    """Give device events of no step that of the event before them on their device, as XProf does.
+
+    NCCL launches its kernels from a thread of its own, and some launches aren't recorded. But what Python's thread launched outside
+    the steps, and what was launched when the step was over, is no part of it.
+    """
+    start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
+    order = np.lexsort((start, devices.plane))
+    plane, value = devices.plane[order], device_step[order]
+    last = np.maximum.accumulate(np.where(value >= 0, np.arange(len(order)), -1))
+    before = np.full(len(devices), -1, np.int64)
+    before[order] = np.where((last >= 0) & (plane[last] == plane), value[last], -1)
+
+    key = before * len(trace.space.plane_name) + devices.plane
+    known = device_step >= 0
+    busy_until = np.zeros(int(key.max()) + 1, np.int64) if (before >= 0).any() else np.empty(0, np.int64)
+    np.maximum.at(busy_until, (device_step * len(trace.space.plane_name) + devices.plane)[known], end[known])
+    begun = np.where(launch >= 0, trace.start_ps[launch], start)
+    by_python = (launch >= 0) & (trace.line[launch] == trace.main_line)
+    open_ = np.flatnonzero(~known & (before >= 0) & ~by_python)
+    part = (begun[open_] < host.end_ps[before[open_]]) | (start[open_] < busy_until[key[open_]])
+    device_step[open_[part]] = before[open_[part]]
 
 
 # ---- rows and their breakdown --------------------------------------------------------------------------------
@@ -546,7 +588,7 @@ def _rows(
     """One row a step and device that worked for it; the host itself where no device did. (step, plane, start, end)."""
     step: NDArray[np.int64] = np.empty(0, np.int64)
     plane, start, end = step, step, step
-    at = devices.event[step_of[devices.event] >= 0]
+    at = devices.event[(step_of[devices.event] >= 0) & (devices.kind != OTHER)]
     if len(at):
         planes = trace.space.line_plane[trace.line[at]].astype(np.int64)
         key, inverse = np.unique(step_of[at] * len(trace.space.plane_name) + planes, return_inverse=True)
@@ -555,12 +597,16 @@ def _rows(
         np.minimum.at(start, inverse, trace.start_ps[at])
         np.maximum.at(end, inverse, trace.end_ps[at])
         step, plane = np.divmod(key, len(trace.space.plane_name))
-        _use_stored_spans(trace, devices, step_of, step, plane, start, end)
+        stored = _use_stored_spans(trace, devices, step_of, step, plane, start, end)
         if host is not None:
-            # A mark that encloses what the device did is the step; a call that returned early is not.
+            # A device takes a step up when the host has, and when it is done with the one before: what it waits for until its
+            # first kernel is the step's. A host that runs ahead of its device doesn't make the steps longer.
+            taken_up = np.minimum(start, np.maximum(host.start_ps[step], _done_before(step, plane, end)))
+            # What the file says is a step stays one, unless a mark encloses it.
             encloses = host.marked[step] & (host.start_ps[step] <= start) & (host.end_ps[step] >= end)
-            start = np.where(encloses, host.start_ps[step], start)
-            end = np.where(encloses, host.end_ps[step], end)
+            ours = ~stored | encloses
+            start = np.where(ours, taken_up, start)
+            end = np.where(ours, np.maximum(end, host.end_ps[step]), end)
     if host is not None:
         alone = np.setdiff1d(np.arange(n_steps), step)
         step = np.concatenate([step, alone])
@@ -569,6 +615,17 @@ def _rows(
         end = np.concatenate([end, host.end_ps[alone]])
     order = np.lexsort((plane, step))
     return step[order], plane[order], start[order], end[order]
+
+
+def _done_before(step: NDArray[np.int64], plane: NDArray[np.int64], end_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When each row's device was done with all steps before; the lowest number where there are none."""
+    lowest = np.iinfo(np.int64).min
+    done = np.full(len(step), lowest)
+    for each in np.unique(plane):
+        rows = np.flatnonzero(plane == each)
+        rows = rows[np.argsort(step[rows], kind="stable")]
+        done[rows[1:]] = np.maximum.accumulate(end_ps[rows])[:-1]
+    return done
 
 
 def _stored_steps(trace: Trace) -> NDArray[np.int64]:
@@ -585,23 +642,26 @@ def _use_stored_spans(
     plane: NDArray[np.int64],
     start: NDArray[np.int64],
     end: NDArray[np.int64],
-) -> None:
-    """Take the span from the device's stored ``Steps`` line where the file has one."""
+) -> NDArray[np.bool_]:
+    """Take the span from the device's stored ``Steps`` line where the file has one; tell which rows have."""
+    has_one = np.zeros(len(step), np.bool_)
     stored = _stored_steps(trace)
     if not len(stored):
-        return
+        return has_one
     stored_group = trace.dense_ints("group_id", -1)[stored]
     grouped = (devices.group_id >= 0) & (step_of[devices.event] >= 0)
     key, first = np.unique(devices.group_id[grouped], return_index=True)
     if not len(key):
-        return
+        return has_one
     group_step = step_of[devices.event[grouped]][first]
     at = np.minimum(np.searchsorted(key, stored_group), len(key) - 1)
     for event, known, s in zip(stored, key[at] == stored_group, group_step[at], strict=True):
         row = np.flatnonzero((step == s) & (plane == trace.space.line_plane[trace.line[event]]))
         if known and len(row):
             start[row], end[row] = trace.start_ps[event], trace.end_ps[event]
+            has_one[row] = True
             step_of[event] = s
+    return has_one
 
 
 def _breakdown(
@@ -653,8 +713,11 @@ def _breakdown(
 
     if (row_plane >= 0).any():
         launch = np.union1d(trace.owners("correlation_id"), trace.named("ExecutorState::Process"))
-        add_host(launch[on_host[launch]], "kernel_launch")
-        mine = step_of[devices.event] >= 0
+        launch = launch[on_host[launch]]
+        add_host(launch, "kernel_launch")
+        # The executor's time is that of launching, unless the host itself computes in it.
+        add_host(_host_ops(trace, devices, launch), "host_op")
+        mine = (step_of[devices.event] >= 0) & (devices.kind != OTHER)
         at = devices.event[mine]
         kind = devices.kind[mine]
         n_planes = len(trace.space.plane_name)
@@ -667,6 +730,24 @@ def _breakdown(
     start = np.maximum(trace.start_ps[events], row_start[rows])
     end = np.minimum(trace.end_ps[events], row_end[rows])
     return layered_union_ps(rows, start, end, np.concatenate(layer), len(row_step), len(_LAYERS))
+
+
+def _host_ops(trace: Trace, devices: DeviceEvents, launch: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Ops that the executor ran on the host: of none of them is anything on a device, and they launched nothing."""
+    ops = trace.ops
+    on_device = set(devices.op_names)
+    computes = [n not in on_device and t not in _CALLS for n, t in zip(ops.name, ops.type, strict=True)]
+    meta = (ops.category == TF_OP) & np.array(computes, bool)
+    on_host = trace.line_is_host[trace.line] & (trace.line != trace.main_line)
+    launches = np.zeros(len(trace), np.bool_)
+    while len(launch):
+        launch = np.unique(trace.parent[launch])
+        launch = launch[launch >= 0]
+        launches[launch] = True
+    process = np.zeros(len(trace), np.bool_)
+    process[trace.named("ExecutorState::Process")] = True
+    event = np.flatnonzero(meta[trace.meta] & on_host & ~launches & (trace.parent >= 0))
+    return event[process[trace.parent[event]]]
 
 
 def _flags(
