@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from oracle import properties
-from tfprof_widgets.report import load
+from generate import gpu_capture
+from oracle import properties, xprof
+from tfprof_widgets.analysis.device import KERNEL, device_events
+from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.report import Report, load
+from tfprof_widgets.xspace import read
 
 pytestmark = pytest.mark.oracle
 
@@ -24,6 +29,28 @@ def test_precision_equals_xprofs_where_no_bfloat16_is_in_use(capture, xprof_of):
     theirs = properties(xprof_of("gpu_w0", "overview_page")[0])
     precision = load(capture("gpu_w0")).overview.precision
     assert precision["16-bit"] == pytest.approx(float(theirs["device_compute_16bit_percent"].rstrip("%")), abs=0.06)
+
+
+def test_xprofs_precision_counts_copies_and_ours_does_not():
+    data = gpu_capture(1, 6).bytes()
+    theirs = float(properties(xprof(data, "overview_page")[0])["device_compute_16bit_percent"].rstrip("%"))
+    space = read(data)
+    trace = Trace(space)
+    devices = device_events(trace)
+    duration = trace.duration_ps[devices.event].astype(float)
+    owner, code, texts = trace.strings("shape")
+    row, found = devices.rows(owner)
+    shape = np.full(len(devices), "", object)
+    shape[row] = np.array(texts, object)[code[found]]
+    names = np.array([space.meta_name[m] for m in trace.meta[devices.event]], object)
+    kernel = devices.kind == KERNEL
+    half = kernel & np.array(
+        ["half" in (of or name) or "fp16" in (of or name) for of, name in zip(shape, names, strict=True)]
+    )
+    assert theirs == pytest.approx(100 * duration[half].sum() / duration.sum(), abs=0.06)
+    ours = Report([space]).overview.precision["16-bit"]
+    assert ours == pytest.approx(100 * duration[half].sum() / duration[kernel].sum())
+    assert ours > theirs + 20
 
 
 @pytest.mark.parametrize("name", ["cpu_fit", "keras2_fit", "tb", "raw_tf"])

@@ -126,7 +126,7 @@ def check_kernels(report: Report) -> None:
     total = count = 0
     for host in report.hosts:
         devices = device_events(host.trace)
-        mine = devices.event[devices.is_kernel]
+        mine = devices.event[np.isin(devices.kind, (KERNEL, COLLECTIVE))]
         assert np.isin(devices.kind[devices.is_kernel], (KERNEL, COLLECTIVE)).all()
         total += host.trace.duration_ps[mine].sum()
         count += np.count_nonzero(host.trace.duration_ps[mine])
@@ -165,11 +165,17 @@ def check_devices(report: Report) -> None:
         assert used.longest_gaps["host_activity_pct"].between(0, 100 + 1e-9).all()
     # The device rows add up to the streams' time: nothing lost, nothing twice.
     ops = report.ops[(report.ops["host_or_device"] == "Device") & (report.ops["type"] != "IDLE")]
-    streams = 0
+    streams, only_work = 0, True
     for host in report.hosts:
         devices = device_events(host.trace)
+        only_work &= not (devices.kind == OTHER).any()
         streams += host.trace.duration_ps[devices.event[devices.kind != OTHER]].sum()
     assert ops["self_time_us"].sum() == pytest.approx(streams / 1e6)
+    if only_work:
+        idle = report.ops[(report.ops["host_or_device"] == "Device") & (report.ops["type"] == "IDLE")]
+        assert idle["self_time_us"].sum() == pytest.approx(
+            sum(1e3 * used.devices["idle_ms"].sum() for used in report.overview.utilization)
+        )
 
 
 def check_input(report: Report) -> None:

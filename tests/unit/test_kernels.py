@@ -89,6 +89,8 @@ def test_occupancy(capability, threads, registers, shared, expected):
         ("cutlass3x_sm100_tensorop_s128x256x16gemm_bf16_bf16_f32_bf16_bf16_128x256x64_0_tnn_align8_1sm", True),
         ("Cijk_Ailk_Bljk_BBS_BH_MT256x128x64_MI16x16x16x1_SN", True),
         ("gemm_fusion_dot_general_1", True),
+        ("ampere_h16816gemm_128x64_ldg8_stages_64x3_nn", True),
+        ("loop_add_fusion_16816", False),  # XLA numbers its kernels
         ("volta_sgemm_128x64_nn", False),
         ("volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", False),
         ("Cijk_Ailk_Bljk_SB_MT64x64x8_SE_TT4_4", False),
@@ -143,6 +145,27 @@ def test_a_row_is_a_kernel_a_launch_shape_and_an_op():
     assert (first["min_time_us"], first["max_time_us"], first["occupancy_pct"]) == (5, 7, 50)
     assert (first["grid_dim"], first["block_dim"], first["registers_per_thread"]) == ("2,1,1", "1024,1,1", 38)
     assert table["tensor_core_eligible"].tolist() == [True, False, True, False]
+    assert not table["uses_tensor_core"].any()
+
+
+def test_a_kernel_that_the_profiler_did_not_describe_is_there_without_details():
+    space = Space()
+    stream = stream_of(space, V100)
+    stream.event("k", 0, 5, kernel_details="regs:38 shm:0 grid:2,1,1 block:1024,1,1", tf_op="a/MatMul:MatMul")
+    stream.event("CudaGraphExec:7", 10, 50)
+    stream.event("CudaGraphExec:7", 70, 40)
+    stream.event("ncclDevKernel_AllReduce", 120, 3, tf_op="r:CollectiveReduceV2")
+    stream.event("empty", 130, 2, kernel_details="")
+    stream.event("MemcpyH2D", 140, 90, memcpy_details="size:4 dest:0 async:1")
+    stream.event("MemoryAlloc", 240, 9)
+    table = kernels(trace_of(space)).set_index("kernel_name")
+    assert table.index.tolist() == ["CudaGraphExec:7", "k", "ncclDevKernel_AllReduce", "empty"]
+    graph = table.loc["CudaGraphExec:7"]
+    assert (graph["occurrences"], graph["total_time_us"], graph["op_name"]) == (2, 90, "")
+    assert table["block_dim"].tolist() == ["", "1024,1,1", "", "1,1,1"]
+    assert table["grid_dim"].tolist() == ["", "2,1,1", "", "1,1,1"]
+    assert table["registers_per_thread"].isna().tolist() == [True, False, True, True]
+    assert math.isnan(graph["occupancy_pct"])
     assert not table["uses_tensor_core"].any()
 
 

@@ -7,6 +7,7 @@ import pytest
 from generate import Space, cpu_fit_capture, gpu_capture, pod_captures
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.op_stats import op_stats, without_idle
+from tfprof_widgets.report import Report
 from tfprof_widgets.xspace import read
 
 COLUMNS = [
@@ -436,3 +437,22 @@ def test_stats_of_the_wrong_type_are_left_out():
     ops = ops_of(space)
     assert row(ops, "a")["execution_mode"] == "function"
     assert row(ops, "unattributed")["self_time_us"] == 5
+
+
+def test_device_events_without_duration_count_in_no_tool():
+    space = Space("host")
+    stream = space.plane("/device:GPU:0").line("Stream #1(Kernel)", id=1)
+    details = "regs:1 shm:0 grid:1,1,1 block:32,1,1"
+    for start in (0, 200):
+        stream.event("gemm", start, 100, kernel_details=details, tf_op="a/MatMul:MatMul")
+    for start in (150, 900):
+        stream.event("nop", start, 0, kernel_details=details, tf_op="b/Mul:Mul")
+    stream.event("MemcpyH2D", 950, 0)
+    report = Report([read(space.bytes())])
+    ops = report.ops.set_index("name")
+    assert ops["occurrences"].to_dict() == {"IDLE": 0, "a/MatMul": 2}
+    assert ops.loc["IDLE", "self_time_us"] == pytest.approx(100)
+    assert report.overview.utilization[0].devices["idle_ms"].tolist() == pytest.approx([0.1])
+    assert report.kernels["occurrences"].tolist() == [2]
+    (note,) = (note for note in report.notes if "no duration" in note)
+    assert note.startswith("3 of 5 events of devices have no duration.")

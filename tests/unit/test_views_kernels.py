@@ -10,7 +10,7 @@ import pytest
 from bokeh.document import Document
 from bokeh.models import AnnularWedge
 
-from generate import gpu_capture, pod_captures
+from generate import Space, gpu_capture, pod_captures
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.kernels import kernels
 from tfprof_widgets.views.colors import OpColors
@@ -100,7 +100,7 @@ def test_where_many_ops_share_the_time_the_pie_is_by_type(table):
 
 
 def test_without_kernels_it_says_why(table):
-    for has_gpu, words in ((False, "No GPU is in this capture"), (True, "no kernel of it was recorded")):
+    for has_gpu, words in ((False, "No GPU is in this capture"), (True, "no kernel of it was measured")):
         tab, recorder = tab_of(table[:0], has_gpu=has_gpu)
         (item,) = tab["items"]
         assert words in item["text"]
@@ -189,3 +189,32 @@ def test_an_op_of_several_kernels_is_one_row(table):
     (item,) = switch["cases"]["op"]
     assert item["table"] == "kernels_by_op"
     assert {column["field"] for column in item["columns"]} <= set(grouped.columns)
+
+
+def test_kernels_without_launch_details_are_shown_and_said():
+    space = gpu_capture(1, 3)
+    stream = space.plane("/device:GPU:0").line("Stream #30(Kernel)", id=30)
+    for step in range(3):
+        stream.event("CudaGraphExec:7", 1_000 * step, 800, correlation_id=9_000 + step)
+    stream.event("undescribed", 5_000, 200)
+    table = kernels(Trace(read(space.bytes()), "worker-0"))
+    tab, recorder = tab_of(table)
+    (item,) = every(tab["items"], "text")
+    launches = table["occurrences"].sum()
+    share = 100 * 2_600 / table["total_time_us"].sum()
+    assert item["text"].startswith(
+        f"The profiler recorded no details of 4 of {launches} launches ({share:.1f} % of the kernel time)"
+    )
+    assert "3 of them are whole CUDA graphs" in item["text"]
+    shown = recorder.frames["kernels"].set_index("kernel_name")
+    assert shown.loc["CudaGraphExec:7", ["occurrences", "block_dim", "grid_dim"]].tolist() == [3, "", ""]
+    assert shown.loc["CudaGraphExec:7", ["registers_per_thread", "occupancy_pct"]].isna().all()
+
+
+def test_a_capture_of_cuda_graphs_only_does_not_deny_them():
+    space = Space("host")
+    space.plane("/device:GPU:0").line("Stream #1", id=1).event("CudaGraphExec:7", 0, 800)
+    tab, recorder = tab_of(kernels(Trace(read(space.bytes()), "host")))
+    assert recorder.frames["kernels"]["kernel_name"].astype(str).tolist() == ["CudaGraphExec:7"]
+    (item,) = every(tab["items"], "text")
+    assert item["text"].startswith("The profiler recorded no details of 1 of 1 launches (100.0 % of the kernel time)")

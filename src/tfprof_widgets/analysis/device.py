@@ -56,7 +56,10 @@ class DeviceEvents:
     group_id : int64 array (n)
         Step index that the file gives; -1 if it gives none.
     is_kernel : bool array (n)
-        Whether it is a kernel that its profiler described (``kernel_details``): what kernel statistics count.
+        Whether it is a kernel that its profiler described (``kernel_details``).
+    is_measured : bool array (n)
+        Whether it has a duration. An event whose recorded duration is 0 was not measured: it is in the trace, and counts nowhere,
+        neither as a launch nor as an end of the time in which a device was used.
     """
 
     event: NDArray[np.int64]
@@ -69,6 +72,7 @@ class DeviceEvents:
     correlation_id: NDArray[np.int64]
     group_id: NDArray[np.int64]
     is_kernel: NDArray[np.bool_]
+    is_measured: NDArray[np.bool_]
 
     def __len__(self) -> int:
         """Return the number of events."""
@@ -162,6 +166,7 @@ def _device_events(trace: Trace) -> DeviceEvents:
         correlation_id=np.full(n, -1, np.int64),
         group_id=np.full(n, -1, np.int64),
         is_kernel=np.zeros(n, bool),
+        is_measured=trace.duration_ps[event] > 0,
     )
     if not n:
         return partial

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 import pandas as pd
 
-from .device import device_events
+from .device import COLLECTIVE, KERNEL, device_events
 from .names import search
 from .occupancy import occupancy_pct
 
@@ -31,10 +31,10 @@ COLUMNS: dict[str, Any] = {
 # Parts of the names of kernels that hold Tensor Core instructions. The first lines are the profiler's own list
 # (up to Ampere); the others add CUTLASS, Hopper, Blackwell, fused attention, and AMD's matrix cores.
 _TENSOR_CORE = (
-    r"16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma"
+    r"[a-z]16816|c1688|conv1x1|conv2d_c1_k1|dgrad_1x1_stride_2x2|direct_group|first_layer_wgrad_kernel|h1688|h884|hmma"
     r"|i16832|i8816|s884|s1688|xmma_gemm|xmma_implicit_gemm|xmma_sparse_conv|xmma_sparse_gemm"
     r"|xmma_warp_specialized_implicit_gemm"
-    r"|tensorop|gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|16832|xmma_(?:fprop|dgrad|wgrad)"
+    r"|tensorop|gmma|tcgen05|utc[a-z]*mma|\bumma|nvjet_|d884|[diq]mma_|[a-z]16832|xmma_(?:fprop|dgrad|wgrad)"
     r"|MmaSm(?:8|9|1)\d|Mainloop\w*Umma|SM\d+_\d+x\d+x\d+|flash_(?:fwd|bwd|attn)|fmha_|attn_fwd|gemm_fusion"
     r"|_MI\d+x\d+x\d+|mfma|wmma"
 )
@@ -56,13 +56,17 @@ _MAX_REGISTERS = 512
 
 
 class Launch(NamedTuple):
-    """What ``kernel_details`` says of one launch. None: it doesn't say, or says the impossible."""
+    """What ``kernel_details`` says of one launch. None, or no dimensions: it doesn't say, or says the impossible."""
 
     registers: int | None
     shared_bytes: int | None
     block: tuple[int, ...]
     grid: tuple[int, ...]
     occupancy_pct: float | None
+
+
+# Of a kernel without such details.
+_UNKNOWN_LAUNCH = Launch(None, None, (), (), None)
 
 
 def parse_details(text: str) -> Launch:
@@ -122,7 +126,8 @@ def kernels(trace: Trace) -> pd.DataFrame:
     """Statistics of the GPU kernels, over all devices of a host.
 
     A row for each distinct kernel name, launch shape (grid, block, registers, shared memory) and op, by falling total time. A
-    kernel whose recorded duration is 0 was not measured and is left out.
+    kernel whose recorded duration is 0 was not measured and is left out. One of whose launch the profiler tells nothing, such as a
+    whole CUDA graph (``CudaGraphExec:7``), is there without the details.
 
     Parameters
     ----------
@@ -133,7 +138,8 @@ def kernels(trace: Trace) -> pd.DataFrame:
     -------
     pandas.DataFrame
         ``kernel_name``; ``registers_per_thread``; ``shared_memory_bytes`` a block (static and dynamic, as far as the file has
-        them); ``block_dim`` and ``grid_dim`` as ``"x,y,z"``; ``occupancy_pct``, the file's, else computed from the launch
+        them); ``block_dim`` and ``grid_dim`` as ``"x,y,z"``, empty where the file tells nothing of the launch;
+        ``occupancy_pct``, the file's, else computed from the launch
         and the device's compute capability (an upper bound where the file leaves out dynamic shared memory), else NaN;
         ``tensor_core_eligible``, whether Tensor Cores can compute the op;
         ``uses_tensor_core``, whether the kernel does; ``op_name``, empty if nothing says which op launched it;
@@ -141,14 +147,18 @@ def kernels(trace: Trace) -> pd.DataFrame:
         Missing values (NA) are those that the file doesn't have, or has as nonsense.
     """
     devices = device_events(trace)
-    rows = np.flatnonzero(devices.is_kernel & (trace.duration_ps[devices.event] > 0))
+    rows = np.flatnonzero(np.isin(devices.kind, (KERNEL, COLLECTIVE)) & devices.is_measured)
     if not len(rows):
         return pd.DataFrame({name: pd.array([], dtype=kind) for name, kind in COLUMNS.items()})
     event = devices.event[rows]
 
     name, names = _recode(trace.meta[event], trace.space.meta_name.__getitem__)
     detail, details = _texts_of(trace, devices, rows, "kernel_details")
-    launch, launches = _recode(detail, lambda code: parse_details(details[code]))
+    # An empty text is one of a launch of one thread, as XProf reads it; only where there is none is nothing known.
+    detail = np.where(devices.is_kernel[rows], detail, len(details))
+    launch, launches = _recode(
+        detail, lambda code: parse_details(details[code]) if code < len(details) else _UNKNOWN_LAUNCH
+    )
     shape, shapes = _recode(launch, lambda code: launches[code][:4])
     equation, equations = _texts_of(trace, devices, rows, "equation")
 
@@ -233,7 +243,7 @@ def _occupancy(
 
     stored = column([one.occupancy_pct for one in launches])
     result = stored[launch]
-    threads = column([float(np.prod(one.block, dtype=np.float64)) for one in launches])
+    threads = column([float(np.prod(one.block, dtype=np.float64)) if one.block else None for one in launches])
     registers = column([one.registers for one in launches])
     shared = column([one.shared_bytes for one in launches])
     for device in np.unique(plane):

@@ -367,7 +367,7 @@ def _with_eager(trace: Trace, names: _Names, runs: _Runs, calls: NDArray[np.int6
 
 def _device_rows(trace: Trace) -> _Rows:
     devices = device_events(trace)
-    work = np.flatnonzero(devices.kind != OTHER)
+    work = np.flatnonzero((devices.kind != OTHER) & devices.is_measured)
     if not len(work):
         return _join([])
     event, meta = devices.event[work], trace.meta[devices.event[work]]

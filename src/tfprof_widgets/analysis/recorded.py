@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .device import device_events
 from .overview import device_planes
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Recorded:
         Accelerators with a plane, those with events, and their events.
     dropped : int
         Events that the profiler says it has dropped.
+    unmeasured : int
+        Events on streams of devices whose recorded duration is 0: they count in no table.
     """
 
     host_level: int | None
@@ -59,6 +62,7 @@ class Recorded:
     active_devices: int
     device_events: int
     dropped: int
+    unmeasured: int
 
 
 def recorded(trace: Trace) -> Recorded:
@@ -83,6 +87,7 @@ def recorded(trace: Trace) -> Recorded:
         active_devices=int((events_of_plane[devices] > 0).sum()) if devices else 0,
         device_events=int(events_of_plane[devices].sum()) if devices else 0,
         dropped=sum(_count(stats.get("dropped_traces")) for stats in space.plane_stats),
+        unmeasured=int((~device_events(trace).is_measured).sum()),
     )
 
 

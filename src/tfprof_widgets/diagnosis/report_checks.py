@@ -81,6 +81,14 @@ def _missing(report: Report) -> Iterator[Check]:
             "Record a shorter part.",
             ("%%tfprofile --steps 0:10",),
         )
+    unmeasured = sum(one.unmeasured for one in found)
+    if unmeasured:
+        yield Check(
+            "unmeasured",
+            WARNING,
+            f"{unmeasured:,} of {sum(one.device_events for one in found):,} events of devices have no duration.",
+            "The profiler did not measure how long they took: the trace shows them, and no other number counts them.",
+        )
     if devices and not active and not explained_already:
         yield Check(
             "silent_devices",

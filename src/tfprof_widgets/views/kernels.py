@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NO_OP, _NO_TYPE = "(no op)", "(type unknown)"
+# A whole CUDA graph, whose number follows.
+_GRAPH = r"CudaGraph(?:Exec)?\b"
 _NO_GPU = (
     "No GPU is in this capture, so there are no kernels. If one did take part, the profiler could not see it: CUPTI, of the CUDA "
     "toolkit, was not found or not permitted."
 )
 _NO_KERNELS = (
-    "A GPU took part, but no kernel of it was recorded: nothing ran on it while the profiler ran, or the profiler could not see it. "
+    "A GPU took part, but no kernel of it was measured: none ran on it while the profiler ran, or the profiler could not see them. "
     f"What may help: {UNSEEN_CHANGE}"
 )
 
@@ -80,9 +82,8 @@ def kernels_tab(
         "kernel": ("kernel", [by_kernel]),
         "op": ("op", [by_its_op]),
     }
-    return spec.tab(
-        "kernels", "GPU kernels", [_summary(kernels), pies, spec.switch("kernel_rows", "A row for each", cases)]
-    )
+    rows = spec.switch("kernel_rows", "A row for each", cases)
+    return spec.tab("kernels", "GPU kernels", [_summary(kernels), *_without_details(kernels), pies, rows])
 
 
 def _grouped(kernels: pd.DataFrame, by: str, other: str) -> pd.DataFrame:
@@ -119,6 +120,26 @@ def _summary(kernels: pd.DataFrame) -> spec.Item:
         fact("Eligible, Tensor Cores unused", percent(100 * time[eligible & ~used].sum() / total), hint=without),
     ]
     return spec.facts("", rows)
+
+
+def _without_details(kernels: pd.DataFrame) -> list[spec.Item]:
+    """What is not known of some kernels, if any."""
+    unknown = kernels[kernels["block_dim"].astype(str) == ""]
+    if unknown.empty:
+        return []
+    count, launches = int(unknown["occurrences"].sum()), int(kernels["occurrences"].sum())
+    share = 100 * unknown["total_time_us"].sum() / (kernels["total_time_us"].sum() or 1.0)
+    graphs = unknown["kernel_name"].astype(str).str.match(_GRAPH)
+    words = (
+        f"The profiler recorded no details of {count:,} of {launches:,} launches ({percent(share)} of the kernel time): their registers, "
+        "memory, dimensions and occupancy are not known."
+    )
+    if graphs.any():
+        words += (
+            f" {int(unknown.loc[graphs, 'occurrences'].sum()):,} of them are whole CUDA graphs, each recorded as one event: the kernels "
+            "within, and whether these use Tensor Cores, are not in the profile."
+        )
+    return [spec.text(words, "info")]
 
 
 def _pie(
