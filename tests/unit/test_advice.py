@@ -165,7 +165,7 @@ def test_a_gap_that_is_the_time_outside_tensorflow_is_counted_once(capture):
     assert "The device sits idle within the step" not in [f.title for f in findings]
     outside = next(f for f in findings if f.title == "Time goes by outside TensorFlow")
     assert "/device:GPU:0 has nothing to do for 44.7 ms" in outside.statement
-    assert outside.evidence["Long gaps"] == "44.7 ms"
+    assert outside.evidence["Long gaps"] == "44.7 ms in 1"
     assert outside.links[0][1].startswith("tool:trace?range_ms=")
     assert sum(f.saves_ms for f in findings) < 56.5
 
@@ -178,6 +178,57 @@ def test_a_gap_in_which_python_does_nothing_that_was_recorded_is_counted_once():
     assert outside.statement.endswith("at 5.00 s, while the profiler saw nothing on Python's thread.")
     gap = next(f for f in advice_of(idle_gpus(1, 5_000_000)) if f.title == "The device sits idle within the step")
     assert "while Python's thread is in write a log" in gap.statement
+
+
+def gpu_steps(
+    n: int, every_us: float, step_us: float, kernels, *, copies=(), host_op: tuple[float, float] | None = None
+) -> Space:
+    """Marked steps; kernels and copies from the host are ``(begin, duration)`` in each, in µs, on streams of their own."""
+    space = Space("worker-0")
+    host = space.plane("/host:CPU")
+    python, executor = host.line("python", id=1), host.line("tf_Compute/2", id=2)
+    plane = space.plane("/device:GPU:0", id=1)
+    stream, copying = plane.line("Stream #1(Kernel)", id=1), plane.line("Stream #2(MemcpyH2D)", id=2)
+    for step in range(n):
+        at = every_us * step
+        python.event("train", at, step_us, step_num=step, _r=1)
+        python.event("FunctionRun", at + 1, 2, id=1000 + step, _r=1)
+        executor.event("ExecutorState::Process", at + 4, step_us - 10, id=1000 + step, iter_num=0)
+        executor.event("cuLaunchKernel", at + 5, 1, correlation_id=step + 1)
+        for begin, duration in kernels:
+            stream.event("sgemm", at + begin, duration, tf_op="dense/Cast:Cast", correlation_id=step + 1)
+        for begin, duration in copies:
+            copying.event("MemcpyH2D", at + begin, duration, correlation_id=step + 1)
+        if host_op is not None:
+            executor.event("map/PyFunc:PyFunc", at + host_op[0], host_op[1])
+    return space
+
+
+def test_copies_beside_kernels_cost_nothing():
+    assert titles(advice_of(gpu_steps(8, 2_000, 1_900, [(60, 1_800)], copies=[(100, 900)]))) == []
+    findings = advice_of(gpu_steps(8, 2_000, 1_900, [(960, 900)], copies=[(60, 900)]))
+    copied = next(f for f in findings if f.title == "Data is copied between host and device in every step")
+    assert copied.saves_ms == pytest.approx(0.9)
+
+
+def test_a_gap_counts_only_as_far_as_it_is_in_the_step():
+    """The device works for 1.9 of each step's 2 ms; 7 ms lie between the steps."""
+    assert titles(advice_of(gpu_steps(6, 9_000, 2_000, [(60, 1_900)]))) == []
+
+
+@pytest.mark.parametrize("n", [15, 200])
+def test_all_gaps_are_counted_however_many_they_are(n):
+    findings = advice_of(gpu_steps(n, 1_000, 995, [(30, 350), (720, 270)]))
+    gap = next(f for f in findings if f.title == "The device sits idle within the step")
+    assert gap.saves_ms == pytest.approx(0.34)
+    assert gap.evidence["Long gaps"].endswith(f" in {n}")
+
+
+def test_an_op_of_the_host_that_the_device_waits_for_is_named():
+    findings = advice_of(gpu_steps(8, 2_000, 1_900, [(30, 150), (1_550, 300)], host_op=(200, 1_300)))
+    assert findings[0].title == "The device sits idle within the step"
+    assert "while the host runs map/PyFunc:PyFunc" in findings[0].statement
+    assert "dataset.map" in findings[0].change
 
 
 def test_a_straggler_is_named_with_its_category():

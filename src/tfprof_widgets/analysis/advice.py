@@ -15,10 +15,12 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pandas as pd
 
-from .device import KERNEL, MEMCPY_D2H, MEMCPY_H2D, device_events
+from .device import KERNEL, MEMCPY_D2H, MEMCPY_H2D, OTHER, device_events
 from .in_words import ms
-from .intervals import union_ps
+from .intervals import layered_union_ps, union_ps
 from .op_stats import IDLE
+from .steps import host_ops
+from .utilization import gaps_in_steps, host_activity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -289,48 +291,56 @@ def _short_gaps_ms(run: Run) -> float:
 
 def _long_gap(run: Run) -> Iterator[Finding]:
     """A device that has nothing to do for a good part of a step at a time."""
-    if not run.step_ms:
+    least_ps = LONG_GAP_SHARE * run.step_ms * 1e9
+    longest_us = max(
+        (float(u.longest_gaps["duration_us"].max()) for u in run.overview.utilization if len(u.longest_gaps)),
+        default=0.0,
+    )
+    if not run.step_ms or longest_us * 1e6 < least_ps:
         return
-    tables = []
-    for trace, steps, used in zip(run.traces, run.steps, run.overview.utilization, strict=True):
-        spans, gaps = steps.table, used.longest_gaps
-        inside = [
-            bool(
-                (
-                    (spans["device"] == g.device)
-                    & (spans["start_ms"] <= g.start_ms)
-                    & (g.start_ms < spans["start_ms"] + spans["duration_ms"])
-                ).any()
-            )
-            for g in gaps.itertuples()
-        ]
-        if any(inside):
-            tables.append(gaps[inside].assign(host=trace.host))
-    if not tables:
+    of_hosts = [gaps_in_steps(trace, steps.table, least_ps) for trace, steps in zip(run.traces, run.steps, strict=True)]
+    long_ms = sum(int((gaps.end_ps - gaps.start_ps).sum()) for gaps in of_hosts) / 1e9
+    if not long_ms:
         return
-    gaps = pd.concat(tables, ignore_index=True)
-    if gaps["duration_us"].max() / 1e3 < LONG_GAP_SHARE * run.step_ms:
-        return
-    longest = gaps.loc[gaps["duration_us"].idxmax()]
-    long_ms = float(gaps["duration_us"][gaps["duration_us"] >= LONG_GAP_SHARE * run.step_ms * 1e3].sum()) / 1e3
-    host = str(longest["host_activity"]) if longest["host_activity_pct"] >= 20 else ""
-    device = f"{longest['host']} {longest['device']}" if len(run.traces) > 1 else longest["device"]
+    lengths = [int((gaps.end_ps - gaps.start_ps).max(initial=0)) for gaps in of_hosts]
+    which = int(np.argmax(lengths))
+    trace, gaps = run.traces[which], of_hosts[which]
+    at = int(np.argmax(gaps.end_ps - gaps.start_ps))
+    start_ms, duration_ms = gaps.start_ps[at] / 1e9, lengths[which] / 1e9
+    activity, share = host_activity(trace, gaps.start_ps[[at]], gaps.end_ps[[at]])
+    host = activity[0] if share[0] >= 20 else ""
+    op = _host_op_within(trace, int(gaps.start_ps[at]), int(gaps.end_ps[at]))
+    device = f"{trace.host} {gaps.device[at]}" if len(run.traces) > 1 else str(gaps.device[at])
+    n_gaps = sum(len(gaps.start_ps) for gaps in of_hosts)
     yield Finding(
         title="The device sits idle within the step",
         statement=(
-            f"{device} has nothing to do for {ms(longest['duration_us'] / 1e3)} at {ms(longest['start_ms'])}"
-            + (f", while Python's thread is in {host}." if host else _UNSEEN)
+            f"{device} has nothing to do for {ms(duration_ms)} at {ms(start_ms)}"
+            + (f", while the host runs {op}." if op else f", while Python's thread is in {host}." if host else _UNSEEN)
         ),
         saves_ms=long_ms / run.n_device_steps,
         confidence="medium",
         evidence={
-            "Before": str(longest["before"])[:120],
-            "After": str(longest["after"])[:120],
-            "Long gaps": ms(long_ms),
+            "Before": str(gaps.before[at])[:120],
+            "After": str(gaps.after[at])[:120],
+            "Long gaps": f"{ms(long_ms)} in {n_gaps:,}",
         },
-        change="Look at that moment in the trace; a .numpy(), a print or a Python if on a result makes the device wait for Python",
-        links=[_in_trace(range_ms=_around(longest["start_ms"], longest["duration_us"] / 1e3)), *_link("gpu")],
+        change=(
+            "Let a device run that op (another op, or another type of numbers), or do its work in the input pipeline: dataset.map(...)"
+            if op
+            else "Look at that moment in the trace; a .numpy(), a print or a Python if on a result makes the device wait for Python"
+        ),
+        links=[_in_trace(range_ms=_around(start_ms, duration_ms)), *_link("gpu")],
     )
+
+
+def _host_op_within(trace: Trace, start_ps: int, end_ps: int) -> str:
+    """The executor's op of the host that takes most of a time; empty if none takes half of it."""
+    event = host_ops(trace, device_events(trace))
+    covered = np.minimum(trace.end_ps[event], end_ps) - np.maximum(trace.start_ps[event], start_ps)
+    if not len(event) or 2 * covered.max() < end_ps - start_ps:
+        return ""
+    return trace.space.meta_name[trace.meta[event[np.argmax(covered)]]]
 
 
 def _retracing(run: Run) -> Iterator[Finding]:
@@ -504,19 +514,32 @@ def _copies(run: Run) -> Iterator[Finding]:
         return
     totals = {MEMCPY_H2D: 0.0, MEMCPY_D2H: 0.0}
     counts = {MEMCPY_H2D: 0, MEMCPY_D2H: 0}
+    alone_ps = 0
     for trace, steps in zip(run.traces, run.steps, strict=True):
         devices = device_events(trace)
-        step = steps.step_of(trace)[devices.event] if len(devices) else np.empty(0, np.int64)
+        if not len(devices):
+            continue
+        start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
+        in_step = steps.step_of(trace)[devices.event] >= 0
         for kind in totals:
-            mine = (devices.kind == kind) & (step >= 0)
-            totals[kind] += float(trace.duration_ps[devices.event[mine]].sum()) / 1e9
+            mine = (devices.kind == kind) & in_step
+            totals[kind] += float((end - start)[mine].sum()) / 1e9
             counts[kind] += int(mine.sum())
-    per_step = sum(totals.values()) / run.n_device_steps
+        # A copy beside a kernel costs nothing: the device computes meanwhile.
+        is_copy = np.isin(devices.kind, list(totals))
+        looked_at = in_step & is_copy | ~is_copy & (devices.kind != OTHER)
+        layer = is_copy.astype(np.int8)[looked_at]
+        planes, plane = np.unique(devices.plane[looked_at], return_inverse=True)
+        alone_ps += int(layered_union_ps(plane, start[looked_at], end[looked_at], layer, len(planes), 2)[:, 1].sum())
+    per_step = alone_ps / 1e9 / run.n_device_steps
     if 100 * per_step < OUTPUT_MODERATE_PCT * run.step_ms:
         return
     yield Finding(
         title="Data is copied between host and device in every step",
-        statement=f"Copies between host and device take {ms(per_step)} of each {run.step_words} ({100 * per_step / run.step_ms:.0f} %).",
+        statement=(
+            f"For {ms(per_step)} of each {run.step_words} ({100 * per_step / run.step_ms:.0f} %) a device does nothing but copy from or "
+            "to the host."
+        ),
         saves_ms=per_step,
         confidence="medium",
         evidence={

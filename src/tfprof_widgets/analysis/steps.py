@@ -713,10 +713,9 @@ def _breakdown(
 
     if (row_plane >= 0).any():
         launch = np.union1d(trace.owners("correlation_id"), trace.named("ExecutorState::Process"))
-        launch = launch[on_host[launch]]
-        add_host(launch, "kernel_launch")
+        add_host(launch[on_host[launch]], "kernel_launch")
         # The executor's time is that of launching, unless the host itself computes in it.
-        add_host(_host_ops(trace, devices, launch), "host_op")
+        add_host(host_ops(trace, devices), "host_op")
         mine = (step_of[devices.event] >= 0) & (devices.kind != OTHER)
         at = devices.event[mine]
         kind = devices.kind[mine]
@@ -732,14 +731,21 @@ def _breakdown(
     return layered_union_ps(rows, start, end, np.concatenate(layer), len(row_step), len(_LAYERS))
 
 
-def _host_ops(trace: Trace, devices: DeviceEvents, launch: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ops that the executor ran on the host: of none of them is anything on a device, and they launched nothing."""
+def host_ops(trace: Trace, devices: DeviceEvents) -> NDArray[np.int64]:
+    """Find the ops that the executor ran on the host: of none of them is anything on a device, and they launched nothing.
+
+    Returns
+    -------
+    int64 array
+        Indices in the trace, ascending.
+    """
     ops = trace.ops
     on_device = set(devices.op_names)
     computes = [n not in on_device and t not in _CALLS for n, t in zip(ops.name, ops.type, strict=True)]
     meta = (ops.category == TF_OP) & np.array(computes, bool)
     on_host = trace.line_is_host[trace.line] & (trace.line != trace.main_line)
     launches = np.zeros(len(trace), np.bool_)
+    launch = trace.owners("correlation_id")
     while len(launch):
         launch = np.unique(trace.parent[launch])
         launch = launch[launch >= 0]

@@ -20,7 +20,7 @@ from .device import (
     DeviceEvents,
     device_events,
 )
-from .intervals import layered_union_ps
+from .intervals import layered_union_ps, overlapping
 from .names import search
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
     bounds = np.array(GAP_BOUNDS_US)
     rows, histograms, gaps = [], [], []
     for plane in np.unique(devices.plane):
-        at = np.flatnonzero((devices.plane == plane) & (end > start) & (devices.kind != OTHER))
+        at = _at_work(devices, plane, start, end)
         if not len(at):
             continue
         name = trace.space.plane_name[plane]
@@ -163,6 +163,72 @@ def utilization(trace: Trace, devices: DeviceEvents | None = None) -> Utilizatio
     return Utilization(devices_table, pd.DataFrame(_joined(histograms)), _longest_gaps(trace, _joined(gaps)))
 
 
+@dataclass(frozen=True)
+class Gaps:
+    """Times within steps in which a device has nothing to do. G gaps, in the order of the steps.
+
+    Attributes
+    ----------
+    start_ps, end_ps : int64 arrays (G)
+        Cut off where the step begins and ends.
+    device, before, after : object arrays (G)
+        Name of the device, and of its events on either side of the gap.
+    """
+
+    start_ps: NDArray[np.int64]
+    end_ps: NDArray[np.int64]
+    device: NDArray[np.object_]
+    before: NDArray[np.object_]
+    after: NDArray[np.object_]
+
+
+def gaps_in_steps(trace: Trace, steps: pd.DataFrame, least_ps: float) -> Gaps:
+    """Find the gaps of the devices within their steps.
+
+    Parameters
+    ----------
+    trace : Trace
+        One host's events.
+    steps : DataFrame
+        Its steps: ``device``, ``start_ms``, ``duration_ms``.
+    least_ps : float
+        Shorter ones are left out.
+
+    Returns
+    -------
+    Gaps
+    """
+    devices = device_events(trace)
+    start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
+    names = np.array(trace.space.meta_name, object)
+    parts = []
+    for plane in np.unique(devices.plane):
+        at = _at_work(devices, plane, start, end)
+        name = trace.space.plane_name[plane]
+        mine = steps[steps["device"] == name]
+        if not len(at) or mine.empty:
+            continue
+        step_start = np.rint(mine["start_ms"].to_numpy() * 1e9).astype(np.int64)
+        step_end = step_start + np.rint(mine["duration_ms"].to_numpy() * 1e9).astype(np.int64)
+        gap_start, gap_end, before, after = _gaps(start[at], end[at])
+        gap, row = overlapping(gap_start, gap_end, step_start, step_end)
+        low, high = np.maximum(gap_start[gap], step_start[row]), np.minimum(gap_end[gap], step_end[row])
+        long = high - low >= least_ps
+        meta = trace.meta[devices.event[at]]
+        around = (names[meta[side[gap[long]]]] for side in (before, after))
+        parts.append((low[long], high[long], _repeated(name, int(long.sum())), *around))
+    if not parts:
+        return Gaps(*np.empty((2, 0), np.int64), *np.empty((3, 0), object))
+    return Gaps(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _at_work(
+    devices: DeviceEvents, plane: int, start_ps: NDArray[np.int64], end_ps: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Rows of a device's events in which it works."""
+    return np.flatnonzero((devices.plane == plane) & (end_ps > start_ps) & (devices.kind != OTHER))
+
+
 def _repeated(text: str, n: int) -> NDArray[np.object_]:
     return np.full(n, text, object)
 
@@ -177,7 +243,7 @@ def _longest_gaps(trace: Trace, gaps: dict[str, NDArray[Any]]) -> pd.DataFrame:
     device, start, end, before, after = (
         gaps[name][longest] for name in ("device", "start_ps", "end_ps", "before", "after")
     )
-    activity, share = _host_activity(trace, start, end)
+    activity, share = host_activity(trace, start, end)
     return pd.DataFrame(
         {
             "device": device,
@@ -230,7 +296,7 @@ def _is_half(trace: Trace, devices: DeviceEvents) -> NDArray[np.bool_]:
     return by_name
 
 
-def _host_activity(
+def host_activity(
     trace: Trace, start_ps: NDArray[np.int64], end_ps: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Name of the main thread's outermost event that covers most of each interval, and its share in percent.
