@@ -6,9 +6,14 @@ import tracemalloc
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from generate import pod_captures
+from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.pod import pod
-from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE
+from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE, find_steps
+from tfprof_widgets.xspace import read
 
 
 def host(name: str, starts_ms: list[float], duration_ms: float = 8.0, device: str = HOST_DEVICE, **category_ms: float):
@@ -85,6 +90,103 @@ def test_the_straggler_and_what_makes_it_slow_are_named():
     assert not pod(fast).stragglers["is_straggler"].any()
 
 
+GPU = "/device:GPU:{}"
+
+
+def synchronous(
+    work_ms: list[float], exchange_ms: float = 0.2, late: str = "input", late_ms: float = 0.0
+) -> list[pd.DataFrame]:
+    """Devices of a host that meet in each of three steps; the last one of them is late, in some category."""
+    does = [{"device_compute": ms} for ms in work_ms]
+    does[-1][late] = does[-1].get(late, 0.0) + late_ms
+    longest = max(sum(one.values()) for one in does)
+    starts = [0.0, 1e6, 2e6]
+    rows = []
+    for i, one in enumerate(does):
+        rest = {"device_collective": longest - sum(one.values()) + exchange_ms, **one}
+        rows.append(host("w", starts, rest.pop("other", 0.0), GPU.format(i), **rest))
+    return [pd.concat(rows, ignore_index=True)]
+
+
+def test_the_one_that_the_others_wait_for_in_collectives_is_the_straggler():
+    result = pod(synchronous([0.6, 1.4]))
+    table = result.stragglers
+    assert result.table["total_ms"].to_numpy() == pytest.approx(1.6)  # all take the same time
+    assert set(result.table["bottleneck"]) == {"Device collectives", "Device compute"}
+    assert table["device"].tolist() == [GPU.format(1)] * 3
+    assert set(table["judged_by"]) == {"own work"}
+    assert set(table["category"]) == {"Device compute"}
+    assert table["is_straggler"].all()
+    first = table.iloc[0]
+    assert (first["total_ms"], first["own_ms"], first["median_ms"]) == pytest.approx((1.6, 1.4, 1.0))
+    assert (first["excess_ms"], first["excess_pct"], first["others_wait_ms"]) == pytest.approx((0.4, 25, 0.8))
+    assert first["category_excess_ms"] == pytest.approx(0.4)
+
+
+def test_waiting_longer_for_the_others_makes_no_straggler():
+    (table,) = synchronous([1.0, 1.0, 1.0])
+    early = table["device"] == GPU.format(0)  # it began early, and is in the collective for longer
+    table.loc[early, ["device_collective_ms", "duration_ms"]] += 2.0
+    result = pod([table]).stragglers
+    assert not result["is_straggler"].any()
+    assert result["excess_ms"].tolist() == pytest.approx([0] * 3)
+
+
+def test_little_work_of_its_own_in_a_step_of_exchange_makes_no_straggler():
+    """Twice the own work of the others, but 2 % of the step."""
+    assert not pod(synchronous([0.1, 0.1, 0.2], exchange_ms=5.0)).stragglers["is_straggler"].any()
+
+
+STEP_MS = st.floats(1e-3, 1e4)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(STEP_MS, st.lists(st.floats(0.97, 1.03), min_size=2, max_size=9), st.floats(0, 3), st.sampled_from(CATEGORIES))
+def test_jitter_makes_no_straggler_and_real_delay_does(step_ms, jitter, exchange, category):
+    work = [step_ms * one for one in jitter]
+    assert not pod(synchronous(work, exchange * step_ms)).stragglers["is_straggler"].any()
+    if category == "device_collective":
+        return
+    table = pod(synchronous(work, exchange * step_ms, category, 2 * (1 + exchange) * step_ms)).stragglers
+    assert table["is_straggler"].all()
+    assert set(table["device"]) == {GPU.format(len(work) - 1)}
+    assert set(table["category"]) == {CATEGORY_LABELS[category]}
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(*[st.floats(0, 100)] * 8), min_size=2, max_size=6))
+def test_without_collectives_the_whole_step_decides(rows):
+    names = [name for name in CATEGORY_COLUMNS if name not in ("device_collective_ms", "other_ms")]
+    workers = [
+        host(f"h{i}", [0.0, 500.0], rest, **{name[:-3]: ms for name, ms in zip(names, row, strict=True)})
+        for i, (rest, *row) in enumerate(rows)
+    ]
+    result = pod(workers)
+    total = result.table.groupby("step")["total_ms"]
+    table = result.stragglers.set_index("step")
+    assert set(table["judged_by"]) == {"whole step"}
+    assert table["total_ms"].tolist() == table["own_ms"].tolist() == total.max().tolist()
+    assert table["median_ms"].to_numpy() == pytest.approx(total.median().to_numpy())
+    assert (table["others_wait_ms"] == 0).all()
+    excess = total.max() - total.median()
+    clear = (excess - 0.1 * total.median()).abs() > 1e-9
+    assert (table["is_straggler"] == (excess >= 0.1 * total.median()))[clear].all()
+
+
+@pytest.mark.parametrize("marks", ["train", ""])
+@pytest.mark.parametrize(("hosts", "devices"), [(1, 2), (1, 4), (3, 2)])
+def test_generated_hosts_without_a_slow_one(hosts, devices, marks):
+    """Devices of one host meet in each step; hosts here don't: theirs is the time of the whole step."""
+    tables = [find_steps(Trace(read(space.bytes()))).table for space in pod_captures(hosts, devices, 8, marks=marks)]
+    result = pod(tables)
+    assert set(result.stragglers["judged_by"]) == {"own work"}
+    total = result.table.groupby("step")["total_ms"]
+    late = (total.max() - total.median()) / total.median() >= 0.1
+    assert result.stragglers.set_index("step")["is_straggler"].tolist() == late.tolist()
+    if hosts == 1:
+        assert not late.any()
+
+
 def test_one_host_with_one_device_has_no_stragglers():
     result = pod([host("a", [0, 10, 20])])
     assert len(result.table) == 3
@@ -95,4 +197,5 @@ def test_one_host_with_one_device_has_no_stragglers():
 def test_no_host_with_steps_gives_an_empty_table():
     result = pod([host("a", [])])
     assert result.table.empty
-    assert list(result.table.columns[-2:]) == ["total_ms", "bottleneck"]
+    assert list(result.table.columns) == list(pod([host("a", [0])]).table.columns)
+    assert list(result.table.columns[-3:]) == ["total_ms", "own_ms", "bottleneck"]

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-# A host or device counts as the straggler of a step if it takes this much longer than the median of all.
+# A host or device counts as the straggler of a step if it takes longer than the median of all by this share of the step.
 STRAGGLER_EXCESS_PCT = 10.0
+# What a straggler is judged by: see `Pod.stragglers`.
+OWN_WORK, WHOLE_STEP = "own work", "whole step"
 # A note names so many hosts.
 _MOST_NAMED = 3
 _STRAGGLER_COLUMNS = (
-    "step", "host", "device", "total_ms", "median_ms", "excess_ms", "category", "category_excess_ms", "is_straggler",
+    "step", "host", "device", "judged_by", "total_ms", "own_ms", "median_ms", "excess_ms", "excess_pct", "category",
+    "category_excess_ms", "others_wait_ms", "is_straggler",
 )  # fmt: skip
 
 
@@ -33,12 +36,16 @@ class Pod:
     ----------
     table : DataFrame
         One row a step, host and device: ``step`` (common number, from 0), ``host``, ``host_step`` (the host's own),
-        ``kind``, ``device``, ``start_ms`` (in the host's own trace), the nine ``*_ms`` categories, ``total_ms`` (their sum)
-        and ``bottleneck`` (label of the largest).
+        ``kind``, ``device``, ``start_ms`` (in the host's own trace), the nine ``*_ms`` categories, ``total_ms`` (their sum),
+        ``own_ms`` (without the time in collectives) and ``bottleneck`` (label of the largest).
     stragglers : DataFrame
-        One row a step that several hosts or devices ran: ``step``, ``host``, ``device``, ``total_ms`` of the slowest,
-        ``median_ms`` of all, ``excess_ms``, ``category`` (label of the one in which the slowest exceeds the median most),
-        ``category_excess_ms``, and ``is_straggler`` (an excess of at least 10 % of the median).
+        One row a step that several hosts or devices ran, of the slowest of them. Collectives end when the last one has come, so
+        that where there are any the step takes all of them equally long, and the fast ones longest in the collective: the
+        slowest is then the one with most *own work*, else the one whose *whole step* is longest (``judged_by``).
+        ``step``, ``host``, ``device``, ``judged_by``, ``total_ms`` and ``own_ms`` of the slowest, ``median_ms`` of what all are
+        judged by, ``excess_ms`` above it, ``excess_pct`` (of the median step), ``category`` (label of the one in which the
+        slowest exceeds the median most; of its own work), ``category_excess_ms``, ``others_wait_ms`` (how much longer than it the
+        others are in collectives, on average), and ``is_straggler`` (an excess of at least 10 % of the median step).
     notes : list of str
         How hosts were aligned, and what couldn't be.
     """
@@ -100,13 +107,14 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     if not aligned:
         text, number, whole = (pd.Series(dtype=kind) for kind in ("str", "float64", "int64"))
         empty = {"step": whole, "host": text, "host_step": whole, "kind": text, "device": text}
-        empty |= dict.fromkeys(("start_ms", *CATEGORY_COLUMNS, "total_ms"), number) | {"bottleneck": text}
+        empty |= dict.fromkeys(("start_ms", *CATEGORY_COLUMNS, "total_ms", "own_ms"), number) | {"bottleneck": text}
         return Pod(pd.DataFrame(empty), pd.DataFrame(columns=list(_STRAGGLER_COLUMNS)), notes)
     table = pd.concat(aligned, ignore_index=True)
     order = np.lexsort([table[name].to_numpy(object).astype(str) for name in ("device", "host")] + [table["step"]])
     columns = ("step", "host", "host_step", "kind", "device", "start_ms", *CATEGORY_COLUMNS)
     ordered = {name: table[name].to_numpy()[order] for name in columns}
     ordered |= {"total_ms": table["duration_ms"].to_numpy()[order]}
+    ordered |= {"own_ms": ordered["total_ms"] - ordered["device_collective_ms"]}
     ordered |= {"bottleneck": _bottleneck(np.stack([ordered[name] for name in CATEGORY_COLUMNS], axis=1))}
     table = pd.DataFrame(ordered)
     return Pod(table, _stragglers(table), notes)
@@ -170,26 +178,38 @@ def _stragglers(table: pd.DataFrame) -> pd.DataFrame:
     several = np.flatnonzero(np.append(same, False) | np.append(False, same))
     # The rows are in the order of the steps: of each step those from ``first`` on.
     first = np.flatnonzero(np.append(True, np.diff(step[several]) != 0))
-    total = table["total_ms"].to_numpy()[several]
     of_row = np.repeat(np.arange(len(first)), np.diff(first, append=len(several)))
+    total, own, collective = (
+        table[name].to_numpy()[several] for name in ("total_ms", "own_ms", "device_collective_ms")
+    )
+    # Where there are no collectives, own work is the whole step.
+    meets = np.maximum.reduceat(collective, first) > 0
     # The first of the slowest rows.
-    slowest = np.lexsort((np.arange(len(several)), -total, of_row))[first]
+    slowest = np.lexsort((np.arange(len(several)), -own, of_row))[first]
     categories = [table[name].to_numpy()[several] for name in CATEGORY_COLUMNS]
     excess = np.stack([value[slowest] - _medians(of_row, first, value) for value in categories], axis=1)
+    excess[meets, CATEGORIES.index("device_collective")] = -np.inf
     most = excess.argmax(axis=1)
-    median = _medians(of_row, first, total)
-    excess_ms = total[slowest] - median
+    median, median_step = _medians(of_row, first, own), _medians(of_row, first, total)
+    excess_ms = own[slowest] - median
+    n_others = np.diff(first, append=len(several)) - 1
+    others_ms = (np.add.reduceat(collective, first) - collective[slowest]) / n_others
+    share = np.divide(100 * excess_ms, median_step, out=np.zeros(len(first)), where=median_step > 0)
     return pd.DataFrame(
         {
             "step": step[several[first]],
             "host": table["host"].to_numpy(object)[several[slowest]],
             "device": table["device"].to_numpy(object)[several[slowest]],
+            "judged_by": np.where(meets, OWN_WORK, WHOLE_STEP).astype(object),
             "total_ms": total[slowest],
+            "own_ms": own[slowest],
             "median_ms": median,
             "excess_ms": excess_ms,
+            "excess_pct": share,
             "category": [CATEGORY_LABELS[CATEGORIES[i]] for i in most],
             "category_excess_ms": excess[np.arange(len(excess)), most],
-            "is_straggler": excess_ms * 100 >= STRAGGLER_EXCESS_PCT * median,
+            "others_wait_ms": np.maximum(others_ms - collective[slowest], 0.0),
+            "is_straggler": (excess_ms > 0) & (excess_ms * 100 >= STRAGGLER_EXCESS_PCT * median_step),
         },
         columns=columns,
     )
