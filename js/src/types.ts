@@ -325,8 +325,8 @@ export interface StepperItem {
   /** Buttons that go to a row of `steps`. */
   marks: { label: string; value: number }[];
   /** The bars are steps of hosts and devices, which a click shows in the trace: the columns of `rows` with their start and length, in ms by
-   * `scale`. Their names are the columns `host` and `device` of `bars`. */
-  trace?: { start: string; length: string; several_hosts: boolean };
+   * `scale`, and the one whose largest value tells the slowest. Their names are the columns `host` and `device` of `bars`. */
+  trace?: { start: string; length: string; slowest: string; several_hosts: boolean };
 }
 
 /** A chart of an allocator, and a table of what it held at a time that is chosen there: at first, at the peak. */

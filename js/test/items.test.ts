@@ -3,7 +3,7 @@ import { dictionary, float32, tableFromArrays, utf8 } from "@uwdata/flechette";
 import { describe, expect, test, vi } from "vitest";
 import { linkTo, mountFindings, prose } from "../src/items/findings";
 import { branchesOf, mountStages } from "../src/items/stages";
-import { barAt, inTrace, pick, slice } from "../src/items/stepper";
+import { barAt, inTrace, pick, slice, slowestBar } from "../src/items/stepper";
 import { neededWidth, rowsOf } from "../src/items/table";
 import type { Context, Finding } from "../src/types";
 
@@ -119,7 +119,7 @@ test("a bar of a chart of hosts and devices is a step in one's trace, by its nam
   expect(barAt(data.x, 1.2)).toBe(0);
   expect(barAt(data.x, 0.5)).toBe(1);
   expect(barAt(data.x, 0.8)).toBe(-1);
-  const trace = { start: "start", length: "total", several_hosts: true };
+  const trace = { start: "start", length: "total", slowest: "own", several_hosts: true };
   const item = { trace, scale: { start: 0.01, total: 0.01 } };
   expect(inTrace(data, 0, bars, item)).toEqual({
     range_ms: [245, 305],
@@ -127,4 +127,9 @@ test("a bar of a chart of hosts and devices is a step in one's trace, by its nam
     host: "$x$",
   });
   expect(inTrace(data, 1, bars, { ...item, trace: { ...trace, several_hosts: false } }).host).toBeUndefined();
+});
+
+test("the slowest bar is the one with most own work, where all take the same time", () => {
+  const trace = { start: "start", length: "total", slowest: "own", several_hosts: false };
+  expect(slowestBar({ total: [50, 50, 50], own: [20, 45, 45] }, trace)).toBe(1);
 });

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generate import pod_captures
+from generate import Space, pod_captures
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.pod import pod
 from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE, find_steps
@@ -121,6 +121,41 @@ def test_the_one_that_the_others_wait_for_in_collectives_is_the_straggler():
     assert (first["total_ms"], first["own_ms"], first["median_ms"]) == pytest.approx((1.6, 1.4, 1.0))
     assert (first["excess_ms"], first["excess_pct"], first["others_wait_ms"]) == pytest.approx((0.4, 25, 0.8))
     assert first["category_excess_ms"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("mark", ["train", ""])
+def test_a_slow_device_of_a_capture_is_found_by_its_own_work(mark):
+    """GPU 1 computes 1.4 ms, GPU 0 0.6 ms and then waits in the all-reduce, in which both end together."""
+    space = Space("w")
+    host_plane = space.plane("/host:CPU")
+    python, launcher = host_plane.line("python", id=1), host_plane.line("tf_Compute/1", id=2)
+    gpus = [space.plane(f"/device:GPU:{i}", id=i) for i in range(2)]
+    streams = [[plane.line(f"Stream #{j}(Kernel)", id=j) for j in (1, 2)] for plane in gpus]
+    details = "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1"
+    correlation = 0
+    for step in range(6):
+        start = 100 + 2_000 * step
+        if mark:
+            python.event(mark, start, 1_900, step_num=step, _r=1)
+        else:
+            python.event("train_function", start, 1_900, tf_function_call="notTraced-nonXla")
+        python.event("FunctionRun", start + 2, 3, id=step, _r=1, _pt=2, _p=step)
+        launcher.event("ExecutorState::Process", start + 10, 200, id=step, iter_num=0, _ct=2, _c=step)
+        for gpu, (compute_us, reduce_us) in enumerate(((600, 1_000), (1_400, 190))):
+            begin = start + 30 + 10 * gpu
+            for stream, name, op, at, long in (
+                (0, "gemm", "a/MatMul:MatMul", begin, compute_us),
+                (1, "ncclDevKernel_AllReduce", "r:CollectiveReduceV2", begin + compute_us, reduce_us),
+            ):
+                correlation += 1
+                launcher.event("cuLaunchKernel", start + 15 + 10 * gpu + 20 * stream, 5, correlation_id=correlation)
+                streams[gpu][stream].event(name, at, long, correlation_id=correlation, kernel_details=details, tf_op=op)
+    result = pod([find_steps(Trace(read(space.bytes()))).table])
+    assert len(result.stragglers) == 6
+    assert set(result.stragglers["device"]) == {GPU.format(1)}
+    assert result.stragglers["is_straggler"].all()
+    assert set(result.stragglers["category"]) == {"Device compute"}
+    assert result.stragglers["others_wait_ms"].to_numpy() == pytest.approx(0.81, abs=0.01)
 
 
 def test_waiting_longer_for_the_others_makes_no_straggler():

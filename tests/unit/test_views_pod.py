@@ -54,6 +54,59 @@ def test_the_straggler_and_its_category_are_named():
     assert found.stragglers["is_straggler"].all()
 
 
+def in_step(frames: list[pd.DataFrame], *, exchange_ms: float = 0.5) -> list[pd.DataFrame]:
+    """The same work, but all meet in a collective at the end of each step: so each step takes all the same time."""
+    end = pd.concat(frames).groupby("step")["duration_ms"].max() + exchange_ms
+    met = []
+    for frame in frames:
+        waits = end.loc[frame["step"]].to_numpy() - frame["duration_ms"].to_numpy()
+        met.append(frame.assign(device_collective_ms=waits, duration_ms=frame["duration_ms"] + waits))
+    return met
+
+
+def test_a_straggler_for_which_the_others_wait_in_collectives_is_named_and_said_so():
+    tab, recorder, found = tab_of(in_step(tables(4, 2, 10, slow=2)))
+    assert found.table.groupby("step")["total_ms"].std().max() < 1e-9
+    first = tab["items"][0]
+    assert first["level"] == "warning"
+    assert first["text"].startswith("worker-2 is the straggler in 10 of 10 steps: 20.")
+    assert "more own work than the median on average, mostly in Input. The others wait 1" in first["text"]
+    assert "Own work is the step without collectives" in first["text"]
+    captions = recorder.frames["pod_steps"]["caption"]
+    assert captions.str.match(
+        r"Straggler: worker-2 /device:GPU:\d has 2[\d.]+ ms of own work, [\d.]+ ms \([\d.]+ % of the step\)"
+    ).all()
+    assert captions.str.contains(
+        r"Input takes [12][\d.]+ ms longer than the median's\. The others wait 1[\d.]+ ms longer in coll"
+    ).all()
+    (stepper,) = every(tab["items"], "stepper")
+    rows = recorder.frames["pod_rows"]
+    assert stepper["trace"]["slowest"] == "own"
+    np.testing.assert_allclose(rows["own"], rows["total"] - rows["device_collective"], atol=1.5)
+    workers = recorder.frames["pod_workers"]
+    assert set(workers.nlargest(2, "own_ms")["host"]) == {"worker-2"}
+    assert {"own_ms", "others_wait_ms"} <= {
+        c["field"] for table in every(tab["items"], "table") for c in table["columns"]
+    }
+
+
+def test_one_slow_device_of_a_host_is_named_itself():
+    frames = tables(3, 4, 8)
+    slow = frames[1]["device"] == GPUS[2]
+    frames[1].loc[slow, ["device_compute_ms", "duration_ms"]] += 5
+    tab, *_ = tab_of(in_step(frames))
+    assert tab["items"][0]["text"].startswith("worker-1 /device:GPU:2 is the straggler in 8 of 8 steps: ")
+    assert "mostly in Device compute" in tab["items"][0]["text"]
+
+
+def test_without_a_straggler_it_is_said_what_was_judged():
+    tab, recorder, _ = tab_of(
+        in_step([frame.assign(**tables(1, 1, 6)[0][["duration_ms", *CATEGORY_COLUMNS]]) for frame in tables(3, 1, 6)])
+    )
+    assert "did the own work of a host or device exceed the median by 10 % of the step" in tab["items"][0]["text"]
+    assert recorder.frames["pod_steps"]["caption"].str.contains("of own work, as the median does").all()
+
+
 def test_equal_hosts_have_no_straggler():
     frames = tables(3, 1, 6)
     tab, *_ = tab_of(frames)
@@ -182,5 +235,6 @@ def test_a_generated_pod():
     traces = [Trace(read(space.bytes()), f"worker-{i}") for i, space in enumerate(pod_captures(3, 2, 8, slow_host=1))]
     tab, recorder, found = tab_of([find_steps(trace).table for trace in traces])
     assert "worker-1 is the straggler" in tab["items"][0]["text"]
+    assert "wait" not in tab["items"][0]["text"].partition("Own work is")[0]  # hosts that don't meet
     np.testing.assert_allclose(found.table[list(CATEGORY_COLUMNS)].sum(axis=1), found.table["total_ms"])
     assert len(recorder.frames["pod_rows"]) == len(found.table)

@@ -40,6 +40,12 @@ export function barAt(x: ArrayLike<number>, at: number): number {
   return -1;
 }
 
+/** The bar of the slowest: the first whose step, or own work, takes longest. */
+export function slowestBar(data: Record<string, ArrayLike<any>>, { slowest }: NonNullable<StepperItem["trace"]>): number {
+  const times = Array.from(data[slowest]! as ArrayLike<number>);
+  return times.indexOf(Math.max(...times));
+}
+
 /** Where in the trace the step of a bar is. */
 export function inTrace(data: Record<string, ArrayLike<any>>, i: number, bars: Table, { trace, scale }: Pick<StepperItem, "trace" | "scale">): Target {
   const { start, length, several_hosts } = trace!;
@@ -122,10 +128,7 @@ export async function mountStepper(host: HTMLElement, item: StepperItem, ctx: Co
       scrollToReport(host);
     };
     onChartClick(canvas, [embedded.view], (x) => open(barAt(source.data["x"], x)));
-    slowest.addEventListener("click", () => {
-      const lengths = Array.from(source.data[item.trace!.length] as ArrayLike<number>);
-      open(lengths.indexOf(Math.max(...lengths)));
-    });
+    slowest.addEventListener("click", () => open(slowestBar(source.data, item.trace!)));
   }
   return embedded;
 }

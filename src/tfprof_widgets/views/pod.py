@@ -11,6 +11,7 @@ from bokeh.embed import json_item
 from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter, VBar
 from bokeh.transform import stack
 
+from ..analysis.pod import OWN_WORK
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS, HOST_DEVICE
 from ..xspace.logdir import natural_key
 from . import spec
@@ -32,10 +33,13 @@ _MOST_TICKS = 60_000
 _HOST_GAP, _FEWEST_WIDTHS, _MOST_LABELS = 0.6, 8, 8
 # A step that is so many times as long as the usual ones has a height of its own.
 _OUTLYING = 2.0
-# So little above the median is none: it would be shown as 0.0 %.
+# So little of the step above the median is none: it would be shown as 0.0 %.
 _NO_GAP_PCT = 0.05
+# The others wait for a straggler if their collectives are longer by at least this part of its excess.
+_LEAST_WAIT = 0.1
 # Host names of these letters only are no mathematics to BokehJS, and so short ones fit below a bar.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,14}")
+_WHAT_OWN_WORK_IS = "Own work is the step without collectives, in which those that have finished wait for the others."
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)")
 
 
@@ -100,21 +104,27 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
         return "No step was run by more than one host or device, so there is nothing to compare.", "info"
     if slow.empty:
         which = f"in none of {compared:,} steps" if compared > 1 else "nowhere in the one step compared"
-        return (
-            f"No straggler: {which} did a host or device take 10 % longer than the median of all.",
-            "info",
-        )
+        if _by_own_work(pod.stragglers):
+            return (
+                f"No straggler: {which} did the own work of a host or device exceed the median by 10 % of the step. {_WHAT_OWN_WORK_IS}",
+                "info",
+            )
+        return f"No straggler: {which} did a host or device take 10 % longer than the median of all.", "info"
     # Of several hosts the host is named: its devices wait for one another, and either can come out slowest.
     by = ["host"] if len(set(pod.table["host"])) > 1 else ["host", "device"]
     named = slow.groupby(by, sort=False).size().sort_values(ascending=False, kind="stable")
     first = pd.Series(named.index[0] if len(by) > 1 else [named.index[0]], by)
     mine = slow[(slow[by] == first).all(axis=1)]
     category = mine["category"].mode().iloc[0]
-    name = _worker(first["host"], first.get("device", HOST_DEVICE))
-    words = (
-        f"{name} is the straggler in {len(mine):,} of {count(compared, 'step')}: {ms(float(mine['excess_ms'].mean()))} "
-        f"above the median on average, mostly in {category}."
-    )
+    name = _worker(first["host"], first.get("device") or _only_late_device(pod, mine))
+    excess_ms = float(mine["excess_ms"].mean())
+    excess = ms(excess_ms)
+    words = f"{name} is the straggler in {len(mine):,} of {count(compared, 'step')}: "
+    if _by_own_work(mine):
+        waits = _waits(float(mine["others_wait_ms"].mean()), excess_ms)
+        words += f"{excess} more own work than the median on average, mostly in {category}.{waits} {_WHAT_OWN_WORK_IS}"
+    else:
+        words += f"{excess} above the median on average, mostly in {category}."
     others = len(named) - 1
     if others:
         rest = count(len(slow) - len(mine), "step")
@@ -122,16 +132,40 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
     return words, "warning" if len(slow) * 2 >= compared else "info"
 
 
+def _by_own_work(stragglers: pd.DataFrame) -> bool:
+    """Whether any of these steps has collectives, in which devices wait for one another."""
+    return bool((stragglers["judged_by"] == OWN_WORK).any())
+
+
+def _only_late_device(pod: Pod, mine: pd.DataFrame) -> str:
+    """The device of a host that is late by itself in most of its steps as the straggler, the host's others being in time."""
+    device = str(mine["device"].mode().iloc[0])
+    if not _by_own_work(mine) or (mine["device"] == device).mean() <= 0.5:
+        return HOST_DEVICE
+    limit = mine.set_index("step")["median_ms"] + mine.set_index("step")["excess_ms"] / 2
+    others = pod.table[
+        (pod.table["host"] == mine["host"].iloc[0])
+        & (pod.table["device"] != device)
+        & pod.table["step"].isin(limit.index)
+    ]
+    late = others["own_ms"].to_numpy() > limit.loc[others["step"]].to_numpy()
+    return device if len(others) and late.mean() < 0.5 else HOST_DEVICE
+
+
 def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
     table, stragglers = pod.table, pod.stragglers
     slow = int(stragglers["is_straggler"].sum())
+    own = _by_own_work(stragglers)
+    hint = (
+        "The most own work exceeds the median by at least 10 % of the step"
+        if own
+        else "The slowest takes at least 10 % longer than the median of all"
+    )
     return [
         fact("Hosts", f"{workers['host'].nunique():,}"),
         fact("Devices" if (workers["device"] != HOST_DEVICE).any() else "Workers", f"{len(workers):,}"),
         fact("Steps compared", f"{len(stragglers):,} of {table['step'].nunique():,}"),
-        fact(
-            "Steps with a straggler", f"{slow:,}", hint="The slowest takes at least 10 % longer than the median of all"
-        ),
+        fact("Steps with a straggler", f"{slow:,}", hint=hint),
         fact(
             "Average step",
             ms(float(table["total_ms"].mean())),
@@ -147,7 +181,7 @@ def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
 
 def _with_a_gap(stragglers: pd.DataFrame) -> pd.DataFrame:
     """The steps that some took longer for than others: where all took the same time, none is the slowest."""
-    return stragglers[stragglers["excess_ms"] * 100 > _NO_GAP_PCT * stragglers["median_ms"]]
+    return stragglers[stragglers["excess_pct"] > _NO_GAP_PCT]
 
 
 def _worker(host: str, device: str) -> str:
@@ -162,7 +196,7 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
     shown = [c for c in CATEGORIES if (rows[f"{c}_ms"] > 0).any()]
     tick_ms = _tick_ms(float(rows["total_ms"].max()))
     ticks = {c: np.rint(rows[f"{c}_ms"].to_numpy(float) / tick_ms).astype(np.int64) for c in shown}
-    for name in ("total", "start"):
+    for name in ("total", "own", "start"):
         ticks[name] = np.rint(rows[f"{name}_ms"].to_numpy(float) / tick_ms).astype(np.int64)
     bottleneck = pd.Categorical(rows["bottleneck"].astype(str))
     payload.add_table(
@@ -198,7 +232,12 @@ def _stepper(payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, po
         "scale": dict.fromkeys(ticks, tick_ms),
         "value": worst,
         "marks": marks,
-        "trace": {"start": "start", "length": "total", "several_hosts": len(set(workers["host"])) > 1},
+        "trace": {
+            "start": "start",
+            "length": "total",
+            "slowest": "own",
+            "several_hosts": len(set(workers["host"])) > 1,
+        },
     }
 
 
@@ -241,19 +280,33 @@ def _of_step(stragglers: pd.DataFrame, number: NDArray[np.int64], counts: NDArra
 
 
 def _caption(row: object, n_workers: int) -> str:
-    host, device, total_ms, excess_ms, median_ms, category, category_ms = (
+    host, device, judged_by, own_ms, excess_ms, excess_pct, category, category_ms, wait_ms = (
         getattr(row, name)
-        for name in ("host", "device", "total_ms", "excess_ms", "median_ms", "category", "category_excess_ms")
-    )
-    if not excess_ms * 100 > _NO_GAP_PCT * median_ms:
-        return f"No straggler: the slowest of {n_workers:,} takes {ms(total_ms)}, as the median does."
-    above = f"{ms(excess_ms, like=total_ms)} ({percent(100 * excess_ms / median_ms if median_ms > 0 else 0.0)})"
-    if getattr(row, "is_straggler", False):
-        return (
-            f"Straggler: {_worker(host, device)} takes {ms(total_ms)}, {above} above the median of {n_workers:,}; "
-            f"{category} takes {ms(category_ms, like=total_ms)} longer than the median's."
+        for name in (
+            "host", "device", "judged_by", "own_ms", "excess_ms", "excess_pct", "category", "category_excess_ms", "others_wait_ms",
         )
-    return f"No straggler: the slowest, {_worker(host, device)}, takes {ms(total_ms)}, {above} above the median of {n_workers:,}."
+    )  # fmt: skip
+    own = judged_by == OWN_WORK
+    takes = f"has {ms(own_ms)} of own work" if own else f"takes {ms(own_ms)}"
+    if not excess_pct > _NO_GAP_PCT:
+        return f"No straggler: the slowest of {n_workers:,} {takes}, as the median does."
+    above = f"{ms(excess_ms, like=own_ms)} ({percent(excess_pct)}{' of the step' if own else ''})"
+    if not getattr(row, "is_straggler", False):
+        return (
+            f"No straggler: the slowest, {_worker(host, device)}, {takes}, {above} above the median of {n_workers:,}."
+        )
+    words = (
+        f"Straggler: {_worker(host, device)} {takes}, {above} above the median of {n_workers:,}; "
+        f"{category} takes {ms(category_ms, like=own_ms)} longer than the median's."
+    )
+    return words + _waits(wait_ms, excess_ms, like=own_ms)
+
+
+def _waits(wait_ms: float, excess_ms: float, like: float | None = None) -> str:
+    """What the others do meanwhile, if collectives hold them up: hosts that run apart don't wait."""
+    if not wait_ms > _LEAST_WAIT * excess_ms:
+        return ""
+    return f" The others wait {ms(wait_ms, like=like)} longer in collectives."
 
 
 def _figure(workers: pd.DataFrame, x: NDArray[np.float64], shown: list[str], median_ms: float) -> object:
@@ -266,7 +319,8 @@ def _figure(workers: pd.DataFrame, x: NDArray[np.float64], shown: list[str], med
     p.xaxis.ticker = FixedTicker(ticks=list(labels))
     p.xaxis.major_label_overrides = labels
     source = ColumnDataSource(
-        {name: [] for name in ("x", "bar", *shown, "total", "start", "host", "device", "bottleneck")}, name="bars"
+        {name: [] for name in ("x", "bar", *shown, "total", "own", "start", "host", "device", "bottleneck")},
+        name="bars",
     )
     for i, category in enumerate(shown):
         bar = VBar(
@@ -280,7 +334,10 @@ def _figure(workers: pd.DataFrame, x: NDArray[np.float64], shown: list[str], med
     columns = spec.draw(p, source, whole, hover_glyph=lit)
     digits = int(np.clip(2 - np.floor(np.log10(median_ms)), 0, 4)) if median_ms > 0 else 3
     number = "{0,0." + "0" * digits + "}" if digits else "{0,0}"
-    tooltips = [("Host", "@host"), ("Device", "@device"), ("Time", f"@total{number} ms"), ("Most in", "@bottleneck")]
+    tooltips = [("Host", "@host"), ("Device", "@device"), ("Time", f"@total{number} ms")]
+    if "device_collective" in shown:
+        tooltips.append(("Own work", f"@own{number} ms"))
+    tooltips.append(("Most in", "@bottleneck"))
     tooltips += [(CATEGORY_LABELS[c], f"@{c}{number} ms") for c in shown]
     spec.hover(p, [columns], tooltips, mode="vline", point_policy="follow_mouse")
     return p
@@ -335,12 +392,15 @@ def _straggler_table(payload: spec.Tables, stragglers: pd.DataFrame) -> spec.Ite
     payload.add_table(
         "stragglers", stragglers.astype({"host": "category", "device": "category", "category": "category"})
     )
+    own = _by_own_work(stragglers)
+    of_own = "Own work: the step without collectives" if own else ""
     columns = [
         spec.column("step", "Step", "number", digits=0, width=72),
         spec.column("host", "Host", "text", min_width=130),
         spec.column("device", "Device", "text", min_width=120),
         spec.column("total_ms", "Its time", "number", digits=2, unit="ms", width=92),
-        spec.column("median_ms", "Median of all", "number", digits=2, unit="ms", width=92),
+        *([spec.column("own_ms", "Its own work", "number", digits=2, unit="ms", width=92, hint=of_own)] if own else []),
+        spec.column("median_ms", "Median of all", "number", digits=2, unit="ms", width=92, hint=of_own),
         spec.column("excess_ms", "Above the median", "number", digits=2, unit="ms", width=104),
         spec.column("category", "Mostly in", "text", min_width=170),
         spec.column(
@@ -352,8 +412,13 @@ def _straggler_table(payload: spec.Tables, stragglers: pd.DataFrame) -> spec.Ite
             width=92,
             hint="Above the median in that category",
         ),
+        *([_waiting()] if own else []),
         spec.column(
-            "is_straggler", "Straggler", "bool", width=88, hint="At least 10 % above the median (filter: yes, no)"
+            "is_straggler",
+            "Straggler",
+            "bool",
+            width=88,
+            hint=f"At least 10 % {'of the step ' if own else ''}above the median (filter: yes, no)",
         ),
     ]
     return spec.table(
@@ -366,11 +431,23 @@ def _straggler_table(payload: spec.Tables, stragglers: pd.DataFrame) -> spec.Ite
     )
 
 
+def _own_work() -> spec.Column:
+    return spec.column(
+        "own_ms", "Own work", "number", digits=2, unit="ms", width=92, hint="The step without collectives, on average"
+    )
+
+
+def _waiting() -> spec.Column:
+    hint = "How much longer the others are in collectives, on average"
+    return spec.column("others_wait_ms", "Others wait", "number", digits=2, unit="ms", width=92, hint=hint)
+
+
 def _worker_table(
     payload: spec.Tables, rows: pd.DataFrame, workers: pd.DataFrame, stragglers: pd.DataFrame
 ) -> spec.Item:
     shown = [c for c in CATEGORIES if (rows[f"{c}_ms"] > 0).any()]
     of_worker = rows.groupby("worker")
+    own = _by_own_work(stragglers)
     slow = _with_a_gap(stragglers)
     slowest = slow.groupby(["host", "device"]).size() if len(slow) else pd.Series(dtype="int64")
     pairs = pd.MultiIndex.from_frame(workers[["host", "device"]])
@@ -380,6 +457,7 @@ def _worker_table(
             "device": workers["device"],
             "steps": of_worker.size().to_numpy(),
             "total_ms": of_worker["total_ms"].mean().to_numpy(),
+            **({"own_ms": of_worker["own_ms"].mean().to_numpy()} if own else {}),
             "slowest_in": slowest.reindex(pairs).fillna(0).to_numpy(np.int64)
             if len(slowest)
             else np.zeros(len(workers), np.int64),
@@ -392,6 +470,7 @@ def _worker_table(
         spec.column("device", "Device", "text", min_width=120),
         spec.column("steps", "Steps", "number", digits=0, width=72),
         spec.column("total_ms", "Average step", "number", digits=2, unit="ms", width=92),
+        *([_own_work()] if own else []),
         spec.column("slowest_in", "Slowest in", "number", digits=0, unit="steps", width=88),
         *(
             spec.column(
@@ -400,6 +479,7 @@ def _worker_table(
             for c in shown
         ),
     ]
+    by = "own_ms" if own else "total_ms"
     return spec.table(
-        "Hosts and devices", "pod_workers", columns, sort=("total_ms", "desc"), csv="hosts_and_devices.csv", filter=True
+        "Hosts and devices", "pod_workers", columns, sort=(by, "desc"), csv="hosts_and_devices.csv", filter=True
     )
