@@ -135,9 +135,10 @@ def _without_details(kernels: pd.DataFrame) -> list[spec.Item]:
         "memory, dimensions and occupancy are not known."
     )
     if graphs.any():
+        which = "They" if graphs.all() else f"{int(unknown.loc[graphs, 'occurrences'].sum()):,} of them"
         words += (
-            f" {int(unknown.loc[graphs, 'occurrences'].sum()):,} of them are whole CUDA graphs, each recorded as one event: the kernels "
-            "within, and whether these use Tensor Cores, are not in the profile."
+            f" {which} are whole CUDA graphs, each recorded as one event: the kernels within, and whether these use Tensor Cores, are "
+            "not in the profile."
         )
     return [spec.text(words, "info")]
 
@@ -169,8 +170,17 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
     if "host" in kernels:
         columns.append(spec.column("host", "Host", "text", width=110))
     columns += [
-        spec.column("kernel_name", "Kernel name", "text", min_width=220, trace=True, label="kernel_label"),
-        spec.column("op_name", "Op name", "text", min_width=240, hint="The op that launched it", trace=True),
+        spec.column(
+            "kernel_name",
+            "Kernel name",
+            "text",
+            min_width=220,
+            trace={"side": "device", "op_field": "op_name"},
+            label="kernel_label",
+        ),
+        spec.column(
+            "op_name", "Op name", "text", min_width=240, hint="The op that launched it", trace={"side": "device"}
+        ),
         *_flags(),
         *_times(),
         spec.column(
@@ -191,7 +201,14 @@ def _table(kernels: pd.DataFrame) -> spec.Item:
 def _grouped_table(by: str, title: str, others: str, name: str, *, grouped: bool) -> spec.Item:
     columns = [
         spec.column("rank", "Rank", "number", digits=0, width=60),
-        spec.column(by, title, "text", min_width=260, trace=True, label="kernel_label" if by == "kernel_name" else ""),
+        spec.column(
+            by,
+            title,
+            "text",
+            min_width=260,
+            trace={"side": "device"},
+            label="kernel_label" if by == "kernel_name" else "",
+        ),
         *([spec.column("kinds", others, "number", digits=0, width=80)] if grouped else []),
         *_flags(),
         *_times(),
