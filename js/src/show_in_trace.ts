@@ -1,6 +1,6 @@
 /** From anywhere in the report to the trace timeline. */
 
-import type { Model, Spec } from "./types";
+import type { Model, Side, Spec } from "./types";
 
 const TAB = "trace";
 
@@ -19,15 +19,22 @@ export interface Spot {
   within_ms?: number;
 }
 
+/** Where the highlighted events are, and what launched them; a trait of the page's model that stays on the page. */
+export interface Within {
+  side?: Side | undefined;
+  op?: string | undefined;
+}
+
 export interface Target {
   highlight?: string | undefined;
+  within?: Within | undefined;
   range_ms?: [number, number] | undefined;
   spot?: Spot | undefined;
   host?: string | undefined;
 }
 
 /** Opens the timeline, at a time or where it was, and highlights what has a name (an event's, or an op's), or selects an event. */
-export function showInTrace(model: Model, { highlight, range_ms, spot, host }: Target): void {
+export function showInTrace(model: Model, { highlight, within, range_ms, spot, host }: Target): void {
   // First, so that the timeline has its size when it is told the rest.
   model.set("tab", TAB);
   if (host !== undefined) model.set("host", host);
@@ -36,6 +43,7 @@ export function showInTrace(model: Model, { highlight, range_ms, spot, host }: T
     // The same again is a new wish, and takes the place of the one before.
     model.set("highlight", null);
     model.set("spot", null);
+    model.set("within", within ?? null);
     if (highlight !== undefined) model.set("highlight", highlight);
     if (spot !== undefined) model.set("spot", spot);
   }

@@ -94,6 +94,8 @@ export interface FigureItem {
   trace?: { step_kind: string };
 }
 
+export type Side = "device" | "host";
+
 export interface Column {
   field: string;
   title: string;
@@ -107,8 +109,8 @@ export interface Column {
   min_width?: number;
   max_width?: number;
   hint?: string;
-  /** Its texts are names that the trace can show. */
-  trace?: boolean;
+  /** Its texts are names that the trace can show: of events on the devices or on the host, of an op that another field names. */
+  trace?: { side?: Side; side_field?: string; op_field?: string };
   /** A field whose short texts are shown in place of its own. */
   label?: string;
   /** A field that holds the digits of each row, in place of `digits`. */

@@ -277,20 +277,44 @@ def test_a_finding_is_shown_in_the_trace(viewer: Viewer, report: Report) -> None
     assert "Memcpy" in viewer.page.locator(".tl-details h5").text_content()
 
 
-@on_generated
+SELECTED = """() => { const t = document.querySelector('.tfprof-tl').timeline; const { store, lane, event } = t.selected;
+const track = t.tracks.find(each => t.storeOf(each) === store && lane >= each.lane && lane < each.lane + each.lanes);
+return [track.kind, t.names.op[store.name[event]], store.duration(event) * t.unit / 1e6]; }"""
+
+
+@both
 def test_a_kernel_of_the_table_is_shown_in_the_trace(viewer: Viewer, report: Report) -> None:
+    """Its longest run: that is what the row is about. Old files have the host's launches under the same name."""
     open_tab(viewer, "GPU kernels")
-    name = report.kernels["kernel_name"].astype(str).iloc[0]
+    name, op, longest_us = report.kernels[["kernel_name", "op_name", "max_time_us"]].iloc[0]
     row = viewer.page.locator("[data-tab=kernels] .tabulator-row:visible").first
     row.hover()
     row.get_by_role("button", name=f"Show {name} in the trace").click()
-    viewer.page.wait_for_function("() => document.querySelector('.tl-hits')?.textContent.includes('hits')")
+    viewer.page.wait_for_function("() => /^[\\d,]+ hit/.test(document.querySelector('.tl-hits')?.textContent)")
     viewer.page.locator(".tl-selected").wait_for()
     state = viewer.settle()
     assert viewer.page.locator(".tl-details h5").text_content() == name
-    count = int((report.events["name"] == name).sum())
-    assert viewer.page.locator(".tl-hits").text_content().startswith(f"{count:,} hits")
+    kind, of_op, duration_us = viewer.page.evaluate(SELECTED)
+    assert (kind, of_op) == ("device", op)
+    assert duration_us == pytest.approx(longest_us)
+    same = report.kernels[(report.kernels["kernel_name"] == name) & (report.kernels["op_name"] == op)]
+    assert viewer.page.locator(".tl-hits").text_content().startswith(f"{same['occurrences'].sum():,} hit")
     outline = viewer.page.locator(".tl-selected").bounding_box()
     assert outline["width"] > 20
     assert outline["x"] > viewer.over["x"]
     assert state["end"] - state["start"] < viewer.data.span_ps / viewer.item_unit / 2
+
+
+@both
+@pytest.mark.parametrize("side", ["Device", "Host"])
+def test_an_op_of_the_table_is_shown_where_it_ran(viewer: Viewer, report: Report, side: str) -> None:
+    open_tab(viewer, "TensorFlow stats")
+    ops = report.ops[(report.ops["host_or_device"] == side) & report.ops["name"].isin(report.kernels["op_name"])]
+    name = ops.sort_values("self_time_us", ascending=False)["name"].iloc[0]
+    viewer.page.locator("[data-tab=op_stats] .tfprof-search:visible").first.fill(name)
+    row = viewer.page.locator("[data-tab=op_stats] .tabulator-row:visible", has_text=side).first
+    row.hover()
+    row.locator(".tfprof-totrace").first.click()
+    viewer.page.locator(".tl-selected").wait_for()
+    kind, of_op, _ = viewer.page.evaluate(SELECTED)
+    assert (kind, of_op) == (side.lower(), name)

@@ -15,7 +15,7 @@ import { h, shortenedName, uniqueId } from "../dom";
 import { formatCell, parseFilter, partings, toCsv } from "../format";
 import { hasTrace, scrollToReport, showInTrace } from "../show_in_trace";
 import { FoundRow } from "./found_row";
-import type { Column, Context, Mounted, Sort, Table, TableItem, Where } from "../types";
+import type { Column, Context, Mounted, Side, Sort, Table, TableItem, Where } from "../types";
 
 Tabulator.registerModule([FilterModule, FormatModule, ResizeColumnsModule, ResizeTableModule, SortModule]);
 
@@ -164,10 +164,12 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
   const filtered = () => filters.size > 0 || searchFor !== null;
 
   const inTrace = hasTrace(ctx.model);
-  const withTrace = (content: HTMLElement, name: string): HTMLElement => {
+  const withTrace = (content: HTMLElement, name: string, { side, side_field, op_field }: NonNullable<Column["trace"]>, row: Row): HTMLElement => {
     const button = h("button", { type: "button", class: "tfprof-totrace", title: "Show in the trace", "aria-label": `Show ${name} in the trace` }, "Trace");
     button.addEventListener("click", () => {
-      showInTrace(ctx.model, { highlight: name });
+      const where = side ?? (side_field === undefined ? undefined : (String(row[side_field]).toLowerCase() as Side));
+      const op = op_field === undefined ? "" : String(row[op_field] ?? "");
+      showInTrace(ctx.model, { highlight: name, within: { side: where, op: op || undefined } });
       scrollToReport(grid);
     });
     return h("span", { class: "tfprof-withtrace" }, content, button);
@@ -207,7 +209,7 @@ export async function mountRows(host: HTMLElement, item: TableItem, ctx: Context
           column.kind === "text"
             ? nameContent(formatCell(cell.getValue(), column), column.label && row[column.label], parts(column))
             : cellContent(cell.getValue(), column.digits_field === undefined ? column : { ...column, digits: Number(row[column.digits_field]) }, largest(column));
-        return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue())) : content;
+        return inTrace && column.trace && cell.getValue() ? withTrace(content, String(cell.getValue()), column.trace, cell.getRow().getData() as Row) : content;
       },
       minWidth: Math.max(needed, column.width ?? column.min_width ?? (numeric ? 106 : column.kind === "bool" ? 64 : 180)),
       ...(column.width !== undefined ? { width: Math.max(needed, column.width) } : {}),

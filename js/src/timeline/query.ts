@@ -156,16 +156,30 @@ export interface Hits {
 }
 
 /**
- * Finds the events of those names. All are marked, but only those on the tracks of the file's own events are counted:
- * steps and derived lines repeat them.
+ * Finds the events of those names, on some sides only if `on` says so. All are marked, but only those on the tracks of the
+ * file's own events are counted: steps and derived lines repeat them.
  */
-export function findHits(stores: readonly Store[], found: Uint8Array, tracks: readonly { track: Track; store: Store }[]): Hits {
+export function findHits(
+  stores: readonly Store[],
+  found: Uint8Array,
+  tracks: readonly { track: Track; store: Store }[],
+  on: (track: Track) => boolean = () => true,
+): Hits {
   const hits: Hits = { count: 0, total: 0, marks: new Map() };
   for (const store of stores) {
     const before = new Int32Array(store.n + 1);
     const { name } = store;
     for (let i = 0, count = 0; i < name.length; i++) before[i + 1] = count += found[name[i]!]!;
     hits.marks.set(store, { before });
+  }
+  for (const { track, store } of tracks) {
+    if (on(track)) continue;
+    const { before } = hits.marks.get(store)!;
+    const [first, last] = [store.laneFirst[track.lane]!, store.laneFirst[track.lane + track.lanes]!];
+    const away = before[last]! - before[first]!;
+    if (away === 0) continue;
+    before.fill(before[first]!, first, last + 1);
+    for (let i = last + 1; i < before.length; i++) before[i]! -= away;
   }
   for (const { track, store } of tracks) {
     if (!isOwn(track)) continue;

@@ -1,16 +1,24 @@
 /** The search: which events have a name, how many they are, and the ways from one to the next. */
 
 import { errorMessage } from "../dom";
-import type { Store } from "./data";
+import type { Within } from "../show_in_trace";
+import type { Side } from "../types";
+import type { Kind, Store } from "./data";
 import { findHits, isOwn, matchNames, step, type Hits, type Match, type Place } from "./query";
 import { formatDuration } from "./ticks";
 import type { Timeline } from "./timeline";
 
 const READABLE_PX = 24;
 
+/** Where a track's events ran; null for what is on no side. */
+function sideOf(kind: Kind): Side | null {
+  if (kind === "device" || kind === "derived") return "device";
+  return kind === "host" || kind === "bookkeeping" ? "host" : null;
+}
+
 export class Searching {
   hits: Hits | null = null;
-  searched: { wanted: string; match: Match } | null = null;
+  searched: { wanted: string; match: Match; within: Within } | null = null;
 
   constructor(private readonly timeline: Timeline) {}
 
@@ -18,13 +26,18 @@ export class Searching {
   async highlight(goThere: boolean): Promise<void> {
     const wanted = this.timeline.ctx.model.get("highlight") as unknown;
     if (typeof wanted !== "string" || wanted === "") return;
+    const within = (this.timeline.ctx.model.get("within") as Within | null | undefined) ?? {};
     this.timeline.toolbar.setSearch(wanted);
-    for (const match of ["exact", "op", "text"] as const) {
-      await this.search(wanted, match);
-      if (this.hits === null || this.hits.count > 0) break;
+    // What is said of where they are narrows it down, but doesn't hide what is only elsewhere.
+    const ways = [within, ...(within.side === undefined && within.op === undefined ? [] : [{}])];
+    search: for (const where of ways) {
+      for (const match of ["exact", "op", "text"] as const) {
+        await this.search(wanted, match, where);
+        if (this.hits === null || this.hits.count > 0) break search;
+      }
     }
     this.timeline.select(null);
-    const found = this.hitFrom(this.timeline.viewport.start);
+    const found = within.side === undefined ? this.hitFrom(this.timeline.viewport.start) : this.longestHit();
     if (found === null || !(goThere || found.store.start[found.event]! <= this.timeline.viewport.end)) return;
     this.timeline.select(found, true);
     const { start, end } = found.store;
@@ -40,8 +53,8 @@ export class Searching {
   }
 
   /** Finds names, marks their events and says how many there are. */
-  async search(wanted: string, match: Match): Promise<void> {
-    const searched = wanted === "" ? null : { wanted, match };
+  async search(wanted: string, match: Match, within: Within = {}): Promise<void> {
+    const searched = wanted === "" ? null : { wanted, match, within };
     this.searched = searched;
     if (wanted === "") {
       this.hits = null;
@@ -52,6 +65,7 @@ export class Searching {
     let found: Uint8Array;
     try {
       found = matchNames(this.timeline.names, wanted, match);
+      if (within.op !== undefined) this.timeline.names.op.forEach((op, name) => op !== within.op && (found[name] = 0));
     } catch (error) {
       this.timeline.toolbar.showHits(errorMessage(error), true);
       return;
@@ -69,7 +83,7 @@ export class Searching {
       const store = this.timeline.storeOf(track);
       return store === null ? [] : [{ track, store }];
     });
-    this.hits = findHits([...this.timeline.stores.values()], found, tracks);
+    this.hits = findHits([...this.timeline.stores.values()], found, tracks, ({ kind }) => within.side === undefined || sideOf(kind) === null || sideOf(kind) === within.side);
     const { count, total } = this.hits;
     const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.timeline.unit)}`;
     const tell = (words: string) => {
@@ -101,6 +115,22 @@ export class Searching {
       const store = this.timeline.storeOf(track);
       return store === null || !isOwn(track) ? [] : Array.from({ length: track.lanes }, (_, i) => ({ store, lane: track.lane + i }));
     });
+  }
+
+  /** The longest hit, the first one of equals: that of a row whose times are what brought somebody here. */
+  private longestHit(): Place | null {
+    let found: Place | null = null;
+    let longest = -1;
+    for (const { store, lane } of this.ownLanes()) {
+      const marks = this.hits?.marks.get(store);
+      if (marks === undefined) continue;
+      for (let event = store.laneFirst[lane]!; event < store.laneFirst[lane + 1]!; event++) {
+        if (marks.before[event + 1]! === marks.before[event]! || store.duration(event) <= longest) continue;
+        longest = store.duration(event);
+        found = { store, lane, event };
+      }
+    }
+    return found;
   }
 
   /** The first hit from a time on, else the first of all. */

@@ -363,7 +363,7 @@ def ops_tab(payload: spec.Tables, ops: pd.DataFrame, steps: tuple[int, int]) -> 
     columns = [
         *side,
         spec.column("type", "Type", "text", min_width=120),
-        spec.column("name", "Operation", "text", min_width=220, trace=True),
+        spec.column("name", "Operation", "text", min_width=220, trace={"side_field": "host_or_device"}),
         *_times("us", "µs", steps, "Self time"),
         spec.column("occurrences_before", "Times before", "number", digits=0, width=88),
         spec.column("occurrences_after", "Times after", "number", digits=0, width=88),
@@ -383,8 +383,15 @@ def kernels_tab(payload: spec.Tables, kernels: pd.DataFrame, steps: tuple[int, i
         shown[str(name.name).replace("name", "label")] = name.map(labels).astype("category")
     payload.add_table("compared_kernels", shown)
     columns = [
-        spec.column("kernel_name", "Kernel", "text", min_width=220, trace=True, label="kernel_label"),
-        spec.column("op_name", "Operation", "text", min_width=220, trace=True),
+        spec.column(
+            "kernel_name",
+            "Kernel",
+            "text",
+            min_width=220,
+            trace={"side": "device", "op_field": "op_name"},
+            label="kernel_label",
+        ),
+        spec.column("op_name", "Operation", "text", min_width=220, trace={"side": "device"}),
         *_times("us", "µs", steps, "Time"),
         spec.column("occurrences_before", "Times before", "number", digits=0, width=88),
         spec.column("occurrences_after", "Times after", "number", digits=0, width=88),
@@ -409,7 +416,7 @@ def input_tab(payload: spec.Tables, input_ops: pd.DataFrame, steps: tuple[int, i
         return spec.tab("input", "Input pipeline", [spec.text(words, "info")])
     payload.add_table("compared_input", _shown(input_ops, "ms"))
     columns = [
-        spec.column("name", "Input op", "text", min_width=240, trace=True),
+        spec.column("name", "Input op", "text", min_width=240, trace={"side": "host"}),
         spec.column("category", "Category", "text", width=130),
         *_times("ms", "ms", steps, "Self time"),
         spec.column("occurrences_before", "Times before", "number", digits=0, width=88),

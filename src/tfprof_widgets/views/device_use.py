@@ -132,8 +132,15 @@ def _longest(payload: spec.Tables, gaps: pd.DataFrame, total: int, *, several: b
         spec.column("start_ms", "Starts at", "number", digits=3, unit="ms", width=96),
         *([spec.column("host", "Host", "text", width=100)] if several else []),
         spec.column("device", "Device", "text", width=116),
-        spec.column("before", "After", "text", min_width=150, trace=True, hint="What the device ran before the gap"),
-        spec.column("after", "Before", "text", min_width=150, trace=True, hint="What it ran next"),
+        spec.column(
+            "before",
+            "After",
+            "text",
+            min_width=150,
+            trace={"side": "device"},
+            hint="What the device ran before the gap",
+        ),
+        spec.column("after", "Before", "text", min_width=150, trace={"side": "device"}, hint="What it ran next"),
         spec.column(
             "host_activity",
             "Python's thread meanwhile",

@@ -333,7 +333,7 @@ def _host_side(payload: spec.Tables, analysis: InputPipeline) -> list[spec.Item]
     of_all = "Of the self time of all input ops"
     in_functions = "Thread time in the functions given to it, such as map's: on top of the self time"
     columns = [
-        spec.column("name", "Input op", "text", min_width=260, trace=True),
+        spec.column("name", "Input op", "text", min_width=260, trace={"side": "host"}),
         spec.column("count", "Count", "number", digits=0, width=80, hint="Executions in the profiled time"),
         _ms_column("total_time_ms", "Total time", "The functions that it calls included"),
         spec.column("total_time_pct", "Total time %", "percent", digits=1, width=92, hint=of_all),

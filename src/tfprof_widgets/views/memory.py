@@ -393,7 +393,7 @@ def pack_history(history: MemoryHistory) -> pd.DataFrame:
 
 def _breakdown() -> spec.Item:
     columns = [
-        spec.column("op_name", "Op name", "text", min_width=240, trace=True),
+        spec.column("op_name", "Op name", "text", min_width=240, trace={"side": "host"}),
         spec.column("size_mib", "Allocation size", "number", digits=3, unit="MiB", width=104),
         spec.column("requested_size_mib", "Requested size", "number", digits=3, unit="MiB", width=104),
         spec.column("occurrences", "Occurrences", "number", digits=0, width=104),

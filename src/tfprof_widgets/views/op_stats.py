@@ -128,7 +128,7 @@ def _table(ops: pd.DataFrame, *, idle: bool) -> spec.Item:
         spec.column("rank_with_idle" if idle else "rank", "Rank", "number", digits=0, width=56),
         spec.column("host_or_device", "Host/device", "text", width=84),
         spec.column("type", "Operation type", "text", min_width=112),
-        spec.column("name", "Operation name", "text", min_width=190, trace=True),
+        spec.column("name", "Operation name", "text", min_width=190, trace={"side_field": "host_or_device"}),
         spec.column("occurrences", "Occurrences", "number", digits=0, width=104),
         spec.column(
             "total_time_us", "Total time", "number", digits=1, unit="µs", width=84, hint="The ops called by it included"

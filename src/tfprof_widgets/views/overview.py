@@ -647,7 +647,7 @@ def _top_ops(payload: spec.Tables, top_ops: pd.DataFrame, *, several_hosts: bool
             spec.column("self_time_pct", "Self time", "percent", digits=1, width=92, hint=of_all),
             spec.column("cumulative_pct", "Cumulative", "number", unit="%", digits=1, width=116, hint=so_far),
             spec.column("category", "Category", "text", min_width=110, max_width=category_px),
-            spec.column("name", "Operation", "text", min_width=220, trace=True),
+            spec.column("name", "Operation", "text", min_width=220, trace={"side": side}),
             spec.column("self_time_us", "Self time", "number", digits=1, unit="µs", width=104),
             spec.column("occurrences", "Occurrences", "number", digits=0, width=112),
         ],

@@ -152,18 +152,19 @@ def column(
     min_width: int | None = None,
     max_width: int | None = None,
     hint: str = "",
-    trace: bool = False,
+    trace: Mapping[str, str] | None = None,
     label: str = "",
     digits_field: str = "",
 ) -> Column:
     """Return a table's column; one without a ``width`` shares what the others leave, up to a ``max_width``.
 
-    With ``trace`` its texts are names of events or ops, which the trace can show. With ``label``, a field of the table, that one's
+    With ``trace`` its texts are names of events or ops, which the trace can show: those on one ``side`` (``device`` or ``host``, or as the
+    field ``side_field`` says), of the op that ``op_field`` names. With ``label``, a field of the table, that one's
     short texts are shown in place of its own, which hovering, copying and files still have whole. ``digits_field`` is a field of the
     table that holds the digits of each row.
     """
     given: Column = {"field": field, "title": title, "kind": kind}
-    optional = {
+    optional: dict[str, Any] = {
         "digits": digits,
         "unit": unit or None,
         "width": width,
@@ -171,7 +172,7 @@ def column(
         "max_width": max_width,
         "hint": hint or None,
     }
-    optional |= {"trace": trace or None, "label": label or None, "digits_field": digits_field or None}
+    optional |= {"trace": trace, "label": label or None, "digits_field": digits_field or None}
     return given | {key: value for key, value in optional.items() if value is not None}
 
 
