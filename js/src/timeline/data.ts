@@ -111,6 +111,14 @@ export class Store {
     return low;
   }
 
+  /** Events `[low, high)` of a lane that are in `[start, end)`, instants at its start among them; not those that end where it starts. */
+  inside(lane: number, start: number, end: number): [number, number] {
+    const last = this.laneFirst[lane + 1]!;
+    let low = this.firstEnd(start, this.laneFirst[lane]!, last);
+    while (low < last && this.end[low] === start && this.start[low]! < start) low++;
+    return [low, this.firstStart(end, low, last)];
+  }
+
   /** Like `firstStart`, in steps that double: fast where the answer is near `low`. */
   nextStart(time: number, low: number, high: number): number {
     const { start } = this;

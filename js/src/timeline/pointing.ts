@@ -12,6 +12,28 @@ const REACH_PX = 3;
 const SNAP_PX = 7;
 
 export class Pointing {
+/**
+ * The event that a pixel of a lane shows, and how many others are in it: the one drawn by itself over the pixel's middle, else the
+ * longest of those merged into the bar there, else what is near. -1 if there is none. `time` is the pixel's left edge, `perPx` its
+ * ticks, `bin` those that an event needs to be drawn by itself.
+ */
+export function eventInPixel(store: Store, lane: number, time: number, perPx: number, bin: number): { event: number; others: number } {
+  const [from, to] = store.inside(lane, time, time + perPx);
+  const others = Math.max(0, to - from - 1);
+  const middle = time + perPx / 2;
+  const alone = (event: number) => store.duration(event) >= bin;
+  // Edges are drawn at whole pixels, rounded: who has the middle has the pixel.
+  const last = store.laneFirst[lane + 1]!;
+  const over = store.firstEnd(middle, store.laneFirst[lane]!, last);
+  if (over < last && store.start[over]! < middle && alone(over)) return { event: over, others };
+  const left = Math.floor(middle / bin) * bin;
+  let [low, high] = store.inside(lane, left, left + bin);
+  // Only the outer ones can be as long as all of the bar.
+  if (low < high && alone(low)) low++;
+  if (low < high && alone(high - 1)) high--;
+  return { event: low < high ? store.longest(low, high) : eventAt(store, lane, middle, REACH_PX * perPx), others };
+}
+
   hover: Spot | null = null;
   pointer: { x: number; y: number; clientX: number; clientY: number } | null = null;
   readonly tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
@@ -31,14 +53,9 @@ export class Pointing {
     const box = this.boxAt(y);
     if (box === undefined) return null;
     const { store, lane } = box;
-    const { perPx } = this.timeline;
-    const time = this.timeline.timeAt(x);
-    const first = store.laneFirst[lane]!;
-    const last = store.laneFirst[lane + 1]!;
-    const low = store.firstEnd(time, first, last);
-    const high = store.firstStart(time + perPx, low, last);
-    const event = high > low ? store.longest(low, high) : eventAt(store, lane, time + perPx / 2, REACH_PX * perPx);
-    return event < 0 ? null : { store, lane, event, box, others: Math.max(0, high - low - 1) };
+    const { perPx, shown } = this.timeline;
+    const { event, others } = eventInPixel(store, lane, this.timeline.timeAt(Math.floor(x)), perPx, perPx * shown.minPx);
+    return event < 0 ? null : { store, lane, event, box, others };
   }
 
   /** The edge of an event near a point, for marks to snap to. */

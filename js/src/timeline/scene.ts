@@ -51,6 +51,13 @@ export interface Shown {
   minPx: number;
 }
 
+/** Whole pixels are crisp, and painted twice as fast. A hairline tells an event from the next one. */
+export function wholePixels(left: number, right: number): [number, number] {
+  const x0 = Math.round(left);
+  const x1 = Math.max(x0 + 1, Math.round(right));
+  return [x0, x1 - x0 > 3 ? x1 - 1 : x1];
+}
+
 export class Scene {
   readonly drawn = makeDrawn();
   private readonly detail = new Detail(BUDGET);
@@ -158,10 +165,7 @@ export class Scene {
         let x0 = Math.max(-2, (part.left[i]! - start) / perPx);
         let x1 = Math.min(width + 2, (part.right[i]! - start) / perPx);
         if (part.level[i] === 0) {
-          // Whole pixels are crisp, and painted twice as fast. A hairline tells an event from the next one.
-          x0 = Math.round(x0);
-          x1 = Math.max(x0 + 1, Math.round(x1));
-          if (x1 - x0 > 3) x1 -= 1;
+          [x0, x1] = wholePixels(x0, x1);
         } else {
           x0 = Math.round(x0 * 64) / 64;
           x1 = Math.round(x1 * 64) / 64;
@@ -214,8 +218,6 @@ export class Scene {
     return bands.flatMap((band) => {
       const counter = this.counters.get(band.track);
       if (counter === undefined || counter.most <= 0) return [];
-      const bottom = onScreen(band, view.scroll) + band.height - 2;
-      const high = band.height - 6;
       const tall = (value: number) => (value > 0 ? Math.max(1, Math.round((value / counter.most) * high)) : 0);
       const [full, light] = [mix(COUNTER_COLOR, this.theme.paper, 0.8), mix(COUNTER_COLOR, this.theme.paper, 0.4)];
       return columnsOf(counter, view.start, view.perPx, view.width).flatMap(({ left, right, least, most }) => {

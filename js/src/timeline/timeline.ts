@@ -568,7 +568,7 @@ export class Timeline implements Mounted {
     this.invalidate();
   }
 
-  /** The event before or after the selected one in its lane, or the one above or below it. */
+  /** The event before or after the selected one in its lane, or the first at its time above or below it. */
   neighbour(direction: "left" | "right" | "up" | "down"): void {
     if (this.selected === null) {
       if (direction === "left" || direction === "right") this.panSmoothly(direction === "left" ? -0.2 : 0.2);
@@ -582,12 +582,13 @@ export class Timeline implements Mounted {
     if (direction === "right" && event + 1 < last) this.select({ store, lane, event: event + 1 }, true);
     if (direction === "up" || direction === "down") {
       const track = this.tracks[this.trackOf(store, lane)]!;
-      const next = lane + (direction === "up" ? -1 : 1);
-      if (next < track.lane || next >= track.lane + track.lanes) return;
-      const time = direction === "up" ? store.start[event]! : store.start[event]!;
-      const [low, high] = [store.laneFirst[next]!, store.laneFirst[next + 1]!];
-      const found = store.firstEnd(time, low, high);
-      if (found < high) this.select({ store, lane: next, event: found }, true);
+      const down = direction === "up" ? -1 : 1;
+      const [start, end] = [store.start[event]!, store.end[event]!];
+      // Ticks are whole: what begins together with an instant is above or below it.
+      for (let next = lane + down; next >= track.lane && next < track.lane + track.lanes; next += down) {
+        const [found, stop] = store.inside(next, start, Math.max(end, start + 1));
+        if (found < stop) return this.select({ store, lane: next, event: found }, true);
+      }
     }
   }
 
