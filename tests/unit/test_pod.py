@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from generate import Space, pod_captures
 from tfprof_widgets.analysis.events import Trace
-from tfprof_widgets.analysis.pod import pod
+from tfprof_widgets.analysis.pod import pod, straggler_of_run
 from tfprof_widgets.analysis.steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, HOST_DEVICE, find_steps
 from tfprof_widgets.xspace import read
 
@@ -220,6 +220,25 @@ def test_generated_hosts_without_a_slow_one(hosts, devices, marks):
     assert result.stragglers.set_index("step")["is_straggler"].tolist() == late.tolist()
     if hosts == 1:
         assert not late.any()
+
+
+def test_the_straggler_of_a_run_is_a_host_or_its_one_late_device():
+    def devices(name: str, *works: float) -> pd.DataFrame:
+        longest = 9.0
+        rows = [
+            host(name, [0, 20, 40, 60], 0.0, GPU.format(i), device_compute=work, device_collective=longest - work)
+            for i, work in enumerate(works)
+        ]
+        return pd.concat(rows, ignore_index=True)
+
+    alone = straggler_of_run(pod([devices("a", 4, 4, 4), devices("b", 4, 8, 4)]))
+    assert (alone.host, alone.device, len(alone.steps), alone.others) == ("b", GPU.format(1), 4, 0)
+    together = straggler_of_run(pod([devices("a", 4, 4, 4), devices("b", 8, 8, 8), devices("c", 4, 4, 4)]))
+    assert (together.host, together.device, together.others) == ("b", HOST_DEVICE, 0)
+    of_one = straggler_of_run(pod([devices("a", 4, 4, 8)]))
+    assert (of_one.host, of_one.device) == ("a", GPU.format(2))
+    assert straggler_of_run(pod([devices("a", 4, 4, 4)])) is None
+    assert straggler_of_run(pod([])) is None
 
 
 def test_one_host_with_one_device_has_no_stragglers():

@@ -55,6 +55,26 @@ class Pod:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class RunStraggler:
+    """Who was the straggler most often.
+
+    Attributes
+    ----------
+    host, device : str
+        The device is `HOST_DEVICE` where the host is meant with all its devices.
+    steps : DataFrame
+        Its rows of ``Pod.stragglers``.
+    others : int
+        How many other hosts (of one host: devices) were stragglers too.
+    """
+
+    host: str
+    device: str
+    steps: pd.DataFrame
+    others: int
+
+
 def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     """Align the steps of several hosts and compare them.
 
@@ -221,6 +241,45 @@ def _medians(group: NDArray[np.int64], first: NDArray[np.int64], value: NDArray[
     size = np.diff(first, append=len(value))
     median: NDArray[np.float64] = (ordered[first + (size - 1) // 2] + ordered[first + size // 2]) / 2
     return median
+
+
+def straggler_of_run(pod: Pod) -> RunStraggler | None:
+    """Find who was the straggler of most steps.
+
+    Of several hosts it is a host, as its devices wait for one another and any of them can come out slowest; with its device where
+    that one is late by itself.
+
+    Returns
+    -------
+    RunStraggler or None
+        None if no step has a straggler.
+    """
+    slow = pod.stragglers[pod.stragglers["is_straggler"].astype(bool)]
+    if slow.empty:
+        return None
+    if len(set(pod.table["host"])) > 1:
+        named = slow.groupby("host", sort=False).size()
+        mine = slow[slow["host"] == named.idxmax()]
+        device = _late_alone(pod.table, mine)
+    else:
+        named = slow.groupby("device", sort=False).size()
+        mine = slow[slow["device"] == named.idxmax()]
+        device = str(named.idxmax())
+    return RunStraggler(str(mine["host"].iloc[0]), device, mine, len(named) - 1)
+
+
+def _late_alone(table: pd.DataFrame, mine: pd.DataFrame) -> str:
+    """The device that is its host's straggler in most of these steps, while the host's others are in time; else `HOST_DEVICE`."""
+    device = mine["device"].mode().iloc[0]
+    if not (mine["judged_by"] == OWN_WORK).any() or (mine["device"] == device).mean() <= 0.5:
+        return HOST_DEVICE
+    steps = mine.set_index("step")
+    limit = steps["median_ms"] + steps["excess_ms"] / 2
+    others = table[
+        (table["host"] == mine["host"].iloc[0]) & (table["device"] != device) & table["step"].isin(limit.index)
+    ]
+    late = others["own_ms"].to_numpy() > limit.loc[others["step"]].to_numpy()
+    return str(device) if len(late) and late.mean() < 0.5 else HOST_DEVICE
 
 
 def worker(host: str, device: str) -> str:

@@ -11,7 +11,7 @@ from bokeh.embed import json_item
 from bokeh.models import ColumnDataSource, FixedTicker, NumeralTickFormatter, VBar
 from bokeh.transform import stack
 
-from ..analysis.pod import OWN_WORK
+from ..analysis.pod import OWN_WORK, straggler_of_run, worker
 from ..analysis.steps import CATEGORIES, CATEGORY_LABELS, HOST_DEVICE
 from ..xspace.logdir import natural_key
 from . import spec
@@ -98,11 +98,12 @@ def _workers(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _verdict(pod: Pod) -> tuple[str, spec.Level]:
-    slow = pod.stragglers[pod.stragglers["is_straggler"].astype(bool)]
+    slow = int(pod.stragglers["is_straggler"].sum())
+    found = straggler_of_run(pod)
     compared = len(pod.stragglers)
     if not compared:
         return "No step was run by more than one host or device, so there is nothing to compare.", "info"
-    if slow.empty:
+    if found is None:
         which = f"in none of {compared:,} steps" if compared > 1 else "nowhere in the one step compared"
         if _by_own_work(pod.stragglers):
             return (
@@ -110,13 +111,9 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
                 "info",
             )
         return f"No straggler: {which} did a host or device take 10 % longer than the median of all.", "info"
-    # Of several hosts the host is named: its devices wait for one another, and either can come out slowest.
-    by = ["host"] if len(set(pod.table["host"])) > 1 else ["host", "device"]
-    named = slow.groupby(by, sort=False).size().sort_values(ascending=False, kind="stable")
-    first = pd.Series(named.index[0] if len(by) > 1 else [named.index[0]], by)
-    mine = slow[(slow[by] == first).all(axis=1)]
+    mine = found.steps
     category = mine["category"].mode().iloc[0]
-    name = _worker(first["host"], first.get("device") or _only_late_device(pod, mine))
+    name = worker(found.host, found.device)
     excess_ms = float(mine["excess_ms"].mean())
     excess = ms(excess_ms)
     words = f"{name} is the straggler in {len(mine):,} of {count(compared, 'step')}: "
@@ -125,31 +122,16 @@ def _verdict(pod: Pod) -> tuple[str, spec.Level]:
         words += f"{excess} more own work than the median on average, mostly in {category}.{waits} {_WHAT_OWN_WORK_IS}"
     else:
         words += f"{excess} above the median on average, mostly in {category}."
-    others = len(named) - 1
-    if others:
-        rest = count(len(slow) - len(mine), "step")
-        words += f" {count(others, 'other ' + by[-1])} {'was' if others == 1 else 'were'} the straggler in {rest}."
-    return words, "warning" if len(slow) * 2 >= compared else "info"
+    if found.others:
+        noun = "other host" if len(set(pod.table["host"])) > 1 else "other device"
+        rest = count(slow - len(mine), "step")
+        words += f" {count(found.others, noun)} {'was' if found.others == 1 else 'were'} the straggler in {rest}."
+    return words, "warning" if slow * 2 >= compared else "info"
 
 
 def _by_own_work(stragglers: pd.DataFrame) -> bool:
     """Whether any of these steps has collectives, in which devices wait for one another."""
     return bool((stragglers["judged_by"] == OWN_WORK).any())
-
-
-def _only_late_device(pod: Pod, mine: pd.DataFrame) -> str:
-    """The device of a host that is late by itself in most of its steps as the straggler, the host's others being in time."""
-    device = str(mine["device"].mode().iloc[0])
-    if not _by_own_work(mine) or (mine["device"] == device).mean() <= 0.5:
-        return HOST_DEVICE
-    limit = mine.set_index("step")["median_ms"] + mine.set_index("step")["excess_ms"] / 2
-    others = pod.table[
-        (pod.table["host"] == mine["host"].iloc[0])
-        & (pod.table["device"] != device)
-        & pod.table["step"].isin(limit.index)
-    ]
-    late = others["own_ms"].to_numpy() > limit.loc[others["step"]].to_numpy()
-    return device if len(others) and late.mean() < 0.5 else HOST_DEVICE
 
 
 def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
@@ -182,11 +164,6 @@ def _facts(pod: Pod, workers: pd.DataFrame) -> list[dict[str, object]]:
 def _with_a_gap(stragglers: pd.DataFrame) -> pd.DataFrame:
     """The steps that some took longer for than others: where all took the same time, none is the slowest."""
     return stragglers[stragglers["excess_pct"] > _NO_GAP_PCT]
-
-
-def _worker(host: str, device: str) -> str:
-    """Name of a host and device for people: the host alone where there is no device."""
-    return host if device == HOST_DEVICE else f"{host} {device}"
 
 
 # ---- one step -----------------------------------------------------------------------------------------------
@@ -292,11 +269,9 @@ def _caption(row: object, n_workers: int) -> str:
         return f"No straggler: the slowest of {n_workers:,} {takes}, as the median does."
     above = f"{ms(excess_ms, like=own_ms)} ({percent(excess_pct)}{' of the step' if own else ''})"
     if not getattr(row, "is_straggler", False):
-        return (
-            f"No straggler: the slowest, {_worker(host, device)}, {takes}, {above} above the median of {n_workers:,}."
-        )
+        return f"No straggler: the slowest, {worker(host, device)}, {takes}, {above} above the median of {n_workers:,}."
     words = (
-        f"Straggler: {_worker(host, device)} {takes}, {above} above the median of {n_workers:,}; "
+        f"Straggler: {worker(host, device)} {takes}, {above} above the median of {n_workers:,}; "
         f"{category} takes {ms(category_ms, like=own_ms)} longer than the median's."
     )
     return words + _waits(wait_ms, excess_ms, like=own_ms)
