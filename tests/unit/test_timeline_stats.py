@@ -10,6 +10,7 @@ from generate import Space
 from tfprof_widgets import xspace
 from tfprof_widgets.analysis.details import ID_STATS, first_row, stat_columns
 from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.kernels import readable_details
 from tfprof_widgets.analysis.memory import data_type_name
 from tfprof_widgets.analysis.steps import find_steps
 from tfprof_widgets.analysis.timeline import timeline
@@ -51,6 +52,8 @@ class Tables(dict):
 def word(name: str, value: object) -> str:
     if name == "data_type" and isinstance(value, int):
         return data_type_name(value)
+    if name == "kernel_details":
+        return readable_details(str(value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -101,6 +104,37 @@ def test_real_captures(capture, name: str) -> None:
     assert tables.stats() == truth(trace, first_row(data))
     own = data.events.iloc[first_row(data) :][: len(trace)]
     np.testing.assert_array_equal(own["duration_ps"], trace.duration_ps)
+
+
+NONSENSE = "not readable: the file has impossible numbers"
+
+
+@pytest.mark.parametrize(
+    ("details", "shown"),
+    [
+        ("regs:38 shm:0 grid:160,1,1 block:1024,1,1", None),
+        ("regs:512 shm:0 grid:4294967296,1,1 block:1,1,1", None),
+        (" grid:1280,1,1 block:256,1,1 private_mem:0 group_mem:0 occ_pct:0", None),
+        ("", None),
+        ("grid:? block:", None),
+        ("regs:1924695264 shm:140039589685120 grid:99839920,48,1 block:140039741180448,0,140039741204646", NONSENSE),
+        ("regs:0 shm:0 grid:0,1,1 block:64,1,1", NONSENSE),
+        ("regs:0 shm:0 grid:1,1,1 block:2048,1,1", NONSENSE),
+        (
+            "regs:2191500840 static_shared:32462 dynamic_shared:0 grid:8,1,1 block:64,1,1 occ_pct:0",
+            "grid:8,1,1 block:64,1,1 occ_pct:0 (registers and shared memory are not readable: the file has impossible numbers)",
+        ),
+    ],
+)
+def test_impossible_numbers_of_a_launch_are_no_facts(details: str, shown: str | None) -> None:
+    space = Space()
+    line = space.plane("/host:CPU").line("python", id=1)
+    line.event("cuLaunchKernel", 0, 5, kernel_details=details)
+    line.event("cuLaunchKernel", 10, 5, kernel_details="regs:16 shm:0 grid:1,1,1 block:32,1,1")
+    trace = Trace(xspace.read(space.bytes()))
+    (column,) = stat_columns(trace)[0]
+    assert column.texts[int(column.code[0])] == (details if shown is None else shown)
+    assert column.texts[int(column.code[1])] == "regs:16 shm:0 grid:1,1,1 block:32,1,1"
 
 
 def test_what_has_no_room_stays_and_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

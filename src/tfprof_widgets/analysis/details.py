@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .kernels import readable_details
 from .memory import data_type_name
 
 if TYPE_CHECKING:
@@ -113,12 +114,21 @@ def _texts(stats: Stats, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64
         codes.append(code + len(values))
         values += [f"{value:.6g}" for value in distinct_reals.tolist()]
     owner, text_code, texts = stats.strings(name)
+    if name == "kernel_details":
+        texts, again = _distinct([readable_details(text) for text in texts])
+        text_code = again[text_code]
     owners.append(owner)
     codes.append(text_code.astype(np.int64) + len(values))
     values += texts
     owner, code = np.concatenate(owners), np.concatenate(codes)
     order = np.argsort(owner, kind="stable")
     return owner[order], code[order], values
+
+
+def _distinct(texts: list[str]) -> tuple[list[str], NDArray[np.int32]]:
+    """Texts without repeats, and which of them each one is."""
+    at = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return list(at), np.array([at[text] for text in texts], np.int32)
 
 
 def _column(name: str, event: NDArray[np.int64], code: NDArray[np.int64], values: list[str]) -> StatColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -53,6 +54,11 @@ _ELIGIBLE_NAME = (
 _PRODUCT = r"^[^,]*,[^,]*->[^,]*$"  # an einsum's equation with two operands
 # No GPU has more registers for a thread (NVIDIA 255, AMD 512): beyond, the collector read something else.
 _MAX_REGISTERS = 512
+# Nor starts more threads in a block, or that many blocks (or, counted by AMD, threads) along an axis.
+_MAX_BLOCK, _MAX_GRID = 1024, 2**32
+_SIZE = re.compile(r"\b(grid|block):(\S*)")
+_REGISTERS = re.compile(r"\bregs:([0-9]+)")
+_BESIDE_REGISTERS = re.compile(r"(?:regs|static_shared|dynamic_shared|shm|group_mem):\S*\s*")
 
 
 class Launch(NamedTuple):
@@ -99,6 +105,20 @@ def parse_details(text: str) -> Launch:
     return Launch(
         registers, shared_bytes, dimensions("block"), dimensions("grid"), occupancy if 0 < occupancy <= 100 else None
     )
+
+
+def readable_details(text: str) -> str:
+    """Return a ``kernel_details`` stat without what no launch can have: the collector has put memory that it never wrote into some."""
+    for kind, value in _SIZE.findall(text):
+        most = _MAX_BLOCK if kind == "block" else _MAX_GRID
+        numbers = [int(part[:20]) for part in value.split(",") if part.isascii() and part.isdigit()]
+        if not all(0 < number <= most for number in numbers):
+            return "not readable: the file has impossible numbers"
+    found = _REGISTERS.search(text)
+    if found is None or int(found[1][:20]) <= _MAX_REGISTERS:
+        return text
+    rest = _BESIDE_REGISTERS.sub("", text).strip()
+    return f"{rest} (registers and shared memory are not readable: the file has impossible numbers)".lstrip()
 
 
 def uses_tensor_core(kernel_names: Sequence[str]) -> NDArray[np.bool_]:
