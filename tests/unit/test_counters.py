@@ -64,6 +64,17 @@ def test_memory_is_that_of_the_table(capture) -> None:
     np.testing.assert_array_equal(value * np.gcd.reduce(counter.value), counter.value)
 
 
+def test_they_are_in_the_order_of_their_numbers() -> None:
+    space = Space()
+    line = space.plane("/host:CPU").line("python", id=1)
+    for i, gpu in enumerate((7, 1, 10, 2)):
+        held = {"bytes_allocated": 64, "allocation_bytes": 64, "requested_bytes": 64, "peak_bytes_in_use": 64}
+        line.event("MemoryAllocation", 10 * i, 0, allocator_name=f"GPU_{gpu}_bfc", **held)
+    made = Report([read(space.bytes())])
+    labels = [counter.label for counter in counters(made.hosts[0].trace, made.memory)]
+    assert labels == ["Memory GPU_1_bfc", "Memory GPU_2_bfc", "Memory GPU_7_bfc", "Memory GPU_10_bfc"]
+
+
 def test_a_profile_that_counts_nothing_has_no_counters() -> None:
     space = Space()
     space.plane("/host:CPU").line("python", id=1).event("x", 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,15 @@ def counters(trace: Trace, memory: pd.DataFrame) -> list[CounterTrack]:
         running = np.cumsum(change[order])
         hint = "Threads that run TensorFlow's executor at the same time"
         found.append(_counter("Executor threads", hint, "", time[order], running))
+    found.sort(key=_place)
     return [counter for counter in found if len(counter.time_ps) and counter.value.any()]
+
+
+def _place(counter: CounterTrack) -> tuple[int, list[str | int]]:
+    """Memory first, then buffers, then threads; of those the second before the tenth."""
+    parts: list[str | int] = [*re.split(r"([0-9]{1,9})", counter.label)]
+    parts[1::2] = [int(number) for number in parts[1::2]]
+    return ["Memory", "Buffer", "Executor"].index(counter.label.partition(" ")[0]), parts
 
 
 def _counter(label: str, hint: str, unit: str, time_ps: NDArray[np.int64], value: NDArray[np.int64]) -> CounterTrack:
