@@ -327,6 +327,48 @@ def test_two_fingers_zoom_at_what_is_between_them(touched) -> None:
     moved = viewer.settle()
     assert moved["perPx"] == pytest.approx(after["perPx"], rel=0.05)
     assert viewer.point(time, 0)[0] == pytest.approx(x + 50, abs=12)
+    # The one that stays pans on.
+    touch("touchStart", (x - 50, y), (x + 50, y))
+    touch("touchMove", (x - 60, y), (x + 60, y))
+    touch("touchMove", (x - 60, y))
+    one = viewer.settle()
+    for step in range(1, 6):
+        touch("touchMove", (x - 60 + 20 * step, y))
+    touch("touchEnd")
+    left = viewer.settle()
+    assert (one["left"] - left["left"]) / one["perPx"] == pytest.approx(100, abs=1)
+    assert viewer.page.locator(".tl-details").is_hidden()
+
+
+def test_a_finger_scrolls_the_tracks_then_the_page(touched) -> None:
+    viewer, touch = touched
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '200px'")
+    viewer.show(10, 20)
+    most = viewer.page.evaluate(
+        "() => { const t = document.querySelector('.tfprof-tl').timeline; return t.layout.height - t.height; }"
+    )
+
+    def swipe(part: str, up: float) -> None:
+        box = viewer.page.locator(part).bounding_box()
+        x, y = box["x"] + 60, box["y"] + 150
+        touch("touchStart", (x, y))
+        for step in range(1, 11):
+            touch("touchMove", (x, y - up * step / 10))
+        touch("touchEnd")
+        viewer.settle()
+
+    # Over the events and over the names of their tracks; there and back.
+    for part in (".tl-over", ".tl-gutter"):
+        swipe(part, 50)
+        assert viewer.state()["scroll"] == pytest.approx(50, abs=16)
+        assert viewer.page.evaluate("() => scrollY") == 0
+        swipe(part, -100)
+        assert viewer.state()["scroll"] == 0
+    # At their end the page goes on.
+    viewer.show(10, 20, 10_000)
+    assert viewer.state()["scroll"] == most
+    swipe(".tl-over", 140)
+    viewer.page.wait_for_function("() => scrollY > 50")
 
 
 def test_dragging_pans_and_scrolls(viewer: Viewer) -> None:
@@ -344,6 +386,19 @@ def test_dragging_pans_and_scrolls(viewer: Viewer) -> None:
     assert after["perPx"] == before["perPx"]
     assert after["scroll"] == 40
     assert viewer.page.locator(".tl-details").is_hidden()  # a drag is no click
+    # Escape gives a drag up.
+    viewer.page.keyboard.press("1")
+    viewer.page.mouse.move(x, y)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(x - 60, y - 60, steps=4)
+    assert viewer.page.locator(".tl-drag").is_visible()
+    viewer.page.keyboard.press("Escape")
+    assert viewer.page.locator(".tl-drag").is_hidden()
+    viewer.page.mouse.move(x - 90, y - 60)
+    viewer.page.mouse.up()
+    viewer.settle()
+    assert viewer.page.locator(".tl-details").is_hidden()
+    assert viewer.page.locator(".tl-drag").is_hidden()
 
 
 def test_keys_move_only_while_the_timeline_has_the_focus(viewer: Viewer) -> None:
@@ -428,6 +483,19 @@ def test_a_click_shows_an_events_details(viewer: Viewer) -> None:
     viewer.page.keyboard.press("Escape")
     assert details.is_hidden()
     assert viewer.page.evaluate(SELECTION) is None
+    # What is in view is gone to without a move, if only just; what isn't, with no empty time beside it.
+    viewer.show(1.045, 11.045)
+    viewer.page.mouse.click(*viewer.point(1_500_000, viewer.lane_y("python (main)", 0)))
+    before = viewer.settle()
+    viewer.page.keyboard.press("ArrowDown")
+    after = viewer.settle()
+    assert details.locator("dd").first.text_content() == "1.050000 ms"
+    assert (after["start"], after["end"]) == (before["start"], before["end"])
+    viewer.page.keyboard.press("ArrowLeft")
+    first = viewer.settle()
+    assert details.locator("dd").first.text_content() == "50.000 µs"
+    assert first["start"] == pytest.approx(0, abs=before["perPx"])
+    assert first["end"] - first["start"] == pytest.approx(before["end"] - before["start"])
 
 
 def test_the_details_say_what_the_profiler_noted(viewer: Viewer) -> None:
@@ -684,6 +752,23 @@ def test_a_counter_is_an_area_and_says_its_value(browser) -> None:
         column = image[round(label["y"]) : round(label["y"] + label["height"]) - 2, x].astype(int)
         heights.append(int((column[:, 2] - column[:, 0] > 40).sum()))
     assert heights == [pytest.approx(19, abs=1), pytest.approx(9.5, abs=1), 0, pytest.approx(4.75, abs=1)]
+    # A pixel in which it changes says from what to what.
+    viewer.show(0.4, 38.9)
+    said = set()
+    for beside_px in (-1, 0, 1):
+        page.mouse.move(viewer.point(10e6, 0)[0] + beside_px, middle)
+        viewer.settle()
+        said.add(page.locator(".tl-tip b").text_content())
+    assert said == {"8", "4 to 8", "4"}
+    viewer.show(0, 40)
+    # Folded away, it is a strip in the section's own line.
+    page.locator(".tl-section .tl-name", has_text="Counters").click()
+    viewer.settle()
+    page.mouse.move(5, 5)
+    line = page.locator(".tl-section", has_text="Counters").bounding_box()
+    image = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
+    strip = image[round(line["y"]) : round(line["y"] + line["height"]), round(viewer.point(5e6, 0)[0])].astype(int)
+    assert (strip[:, 2] - strip[:, 0] > 40).sum() >= 10
     assert problems == []
     page.context.close()
 
@@ -774,6 +859,16 @@ def test_calls_of_python_are_on_their_thread_with_their_source(browser) -> None:
         assert shown["Python function"] == function
         assert shown["Source"].partition(" – ")[0] == source
         assert shown["Thread"] == "python"
+    # Below an event without others in it there is nothing to go to.
+    viewer.show(42.9, 44.6)
+    viewer.page.mouse.click(*viewer.point(43_450_000, viewer.lane_y("python (main)", 0)))
+    viewer.page.keyboard.press("ArrowDown")
+    viewer.settle()
+    assert viewer.page.locator(".tl-details h5").text_content() == "train"
+    viewer.page.keyboard.press("ArrowRight")
+    viewer.page.keyboard.press("ArrowDown")
+    viewer.settle()
+    assert viewer.page.locator(".tl-details h5").text_content().endswith("<lambda>")
     assert viewer.problems == []
     viewer.page.context.close()
 
@@ -840,6 +935,11 @@ def test_search_by_keys(viewer: Viewer) -> None:
 # ---- tracks -------------------------------------------------------------------------------------------------------
 
 
+def in_timeline(viewer: Viewer) -> bool:
+    """Whether keys and the wheel are the timeline's."""
+    return viewer.page.evaluate("() => document.querySelector('.tfprof-tl').contains(document.activeElement)")
+
+
 def labels(viewer: Viewer) -> list[str]:
     return [text.lstrip("▶") for text in viewer.page.locator(".tl-label .tl-name").all_text_contents()]
 
@@ -874,6 +974,10 @@ def test_bookkeeping_is_folded_away_with_a_count_and_a_switch(viewer: Viewer) ->
     assert "tf_Compute #1 · pool bookkeeping" in labels(viewer)
     drawn = pd.DataFrame(viewer.page.evaluate(DRAWN)["bars"])
     assert (drawn[0] == "tf_Compute #1 · pool bookkeeping").any()
+    # The focus is at the switch; keys are still the timeline's.
+    for key, tool in (("1", "select"), ("2", "pan")):
+        viewer.page.keyboard.press(key)
+        assert viewer.state()["tool"] == tool
     switch.uncheck()
     viewer.settle()
     assert not any("bookkeeping" in label for label in labels(viewer))
@@ -935,6 +1039,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     pool.hover()
     pool.get_by_label("Pin to the top").click()
     viewer.settle()
+    assert in_timeline(viewer)
     assert labels(viewer)[-1] == "tf_Compute #8"
     assert pool.bounding_box()["y"] == pytest.approx(top + 24, abs=1)
     # What is pinned stays when the others scroll; the steps are from the start.
@@ -958,15 +1063,59 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     other.hover()
     other.get_by_label("Hide this track").click()
     viewer.settle()
+    assert in_timeline(viewer)
     assert "tf_Compute #1" not in labels(viewer)
     assert viewer.page.locator(".tl-some").text_content() == "9 of 10 tracks shown: show all"
     viewer.page.get_by_placeholder("Filter tracks").fill("#[2-4]$")
     viewer.settle()
     assert labels(viewer) == ["Steps", "Host Threads", "tf_Compute #2", "tf_Compute #3", "tf_Compute #4"]
+    viewer.page.keyboard.press("Escape")
+    viewer.settle()
+    assert labels(viewer)[-1] == "tf_Compute #8"
+    viewer.page.keyboard.press("w")  # is no letter of the filter any more
+    viewer.page.keyboard.press("Tab")
+    viewer.page.get_by_placeholder("Filter tracks").fill("#[2-4]$")
+    viewer.settle()
+    # By keys alone, too; the focus goes with the track.
+    fourth = viewer.page.locator(".tl-label", has_text="tf_Compute #4")
+    fourth.locator(".tl-name").focus()
+    viewer.page.keyboard.press("Tab")
+    assert fourth.get_by_label("Pin to the top").evaluate("each => each === document.activeElement")
+    viewer.page.keyboard.press("Enter")
+    viewer.settle()
+    assert labels(viewer)[:2] == ["Steps", "tf_Compute #4"]
+    assert fourth.locator(".tl-name").evaluate("each => each === document.activeElement")
+    viewer.page.keyboard.press("Tab")
+    viewer.page.keyboard.press("Enter")
+    viewer.settle()
+    assert labels(viewer)[-1] == "tf_Compute #4"
     viewer.page.locator(".tl-some").click()
     viewer.settle()
     assert "tf_Compute #1" in labels(viewer)
     assert viewer.page.get_by_placeholder("Filter tracks").input_value() == ""
+
+
+def test_whose_tracks_they_are_is_seen_wherever_they_stand(gpu: Viewer) -> None:
+    tracks = gpu.data.tracks
+    alike = [i for i, label in enumerate(tracks["label"]) if label == "Stream #13(Kernel,Memset)"]
+    assert len(alike) == 2
+    pin = "tracks => tracks.forEach(track => document.querySelector('.tfprof-tl').timeline.shownTracks.pin(track))"
+    gpu.page.evaluate(pin, alike)
+    gpu.settle()
+    texts = gpu.page.locator(".tl-pinned .tl-name").all_inner_texts()
+    assert ["GPU:0", "GPU:1"] == [text.split("Stream")[0].strip() for text in texts if "Stream" in text]
+    gpu.page.evaluate("() => document.querySelector('.tl-main').style.height = '260px'")
+    gpu.settle()
+    gpu.show(0, 45, 10_000)
+    whose = gpu.page.locator(".tl-whose")
+    assert whose.is_visible()
+    last = gpu.data.sections[int(tracks["section"].max())].title
+    assert whose.text_content() == last
+    gpu.show(0, 45, 0)
+    assert whose.is_hidden()
+    gpu.page.evaluate(pin, alike)
+    gpu.page.evaluate("() => document.querySelector('.tl-main').style.height = '500px'")
+    gpu.settle()
 
 
 def test_tracks_scroll_by_the_wheel_over_their_labels(viewer: Viewer) -> None:

@@ -63,12 +63,6 @@ function after(time: Float64Array, at: number, from = 0): number {
   return low;
 }
 
-/** The value at a time; null before the first change. */
-export function valueAt(counter: Counter, time: number): number | null {
-  const index = after(counter.time, time) - 1;
-  return index < 0 ? null : counter.value[index]!;
-}
-
 export interface Column {
   /** Pixels. */
   left: number;

@@ -34,6 +34,8 @@ export interface Band {
   collapsed: boolean;
   pinned: boolean;
   boxes: LaneBox[];
+  /** Tracks of counters in a folded section. */
+  counters?: number[];
 }
 
 export interface LayoutState {
@@ -75,7 +77,8 @@ export function layOut(state: LayoutState): Layout {
     const collapsed = state.isCollapsed(section, -1) && members.some((index) => state.tracks[index]!.kind !== "steps");
     if (members.some((index) => state.tracks[index]!.kind !== "steps")) {
       const boxes = collapsed ? strips(state, members, top + 3, HEADER_PX - 6) : [];
-      bands.push({ kind: "section", section, track: -1, top, height: HEADER_PX, collapsed, pinned: false, boxes });
+      const counters = collapsed ? members.filter((index) => state.tracks[index]!.kind === "counter") : [];
+      bands.push({ kind: "section", section, track: -1, top, height: HEADER_PX, collapsed, pinned: false, boxes, counters });
       top += HEADER_PX;
     }
     if (!collapsed) for (const index of members) add(bands, index, false);

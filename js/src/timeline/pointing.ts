@@ -1,7 +1,8 @@
 /** What the pointer is on: the event or counter below it, the tip beside it, and edges that attract. */
 
 import { h } from "../dom";
-import { formatCount, valueAt } from "./counters";
+import { columnsOf, formatCount } from "./counters";
+import type { Store } from "./data";
 import type { LaneBox } from "./layout";
 import { eventAt } from "./query";
 import { formatTime } from "./ticks";
@@ -11,7 +12,6 @@ import type { Spot, Timeline } from "./timeline";
 const REACH_PX = 3;
 const SNAP_PX = 7;
 
-export class Pointing {
 /**
  * The event that a pixel of a lane shows, and how many others are in it: the one drawn by itself over the pixel's middle, else the
  * longest of those merged into the bar there, else what is near. -1 if there is none. `time` is the pixel's left edge, `perPx` its
@@ -34,6 +34,7 @@ export function eventInPixel(store: Store, lane: number, time: number, perPx: nu
   return { event: low < high ? store.longest(low, high) : eventAt(store, lane, middle, REACH_PX * perPx), others };
 }
 
+export class Pointing {
   hover: Spot | null = null;
   pointer: { x: number; y: number; clientX: number; clientY: number } | null = null;
   readonly tip = h("div", { class: "tl-tip", role: "tooltip", hidden: true });
@@ -111,10 +112,12 @@ export function eventInPixel(store: Store, lane: number, time: number, perPx: nu
     const band = this.timeline.shown?.bands.find((each) => each.pinned === pinned && down >= each.top && down < each.top + each.height);
     const counter = band === undefined ? undefined : this.timeline.counters.get(band.track);
     if (band === undefined || counter === undefined) return null;
-    const time = this.timeline.timeAt(x);
-    const value = valueAt(counter, time);
+    // What the pixel's column is drawn of.
+    const time = this.timeline.timeAt(Math.floor(x));
+    const [column] = columnsOf(counter, time, this.timeline.perPx, 1);
+    const [least, most] = [column?.least, column?.most].map((value) => (value === undefined ? "not known yet" : formatCount(value, counter.unit)));
     return [
-      h("b", {}, value === null ? "not known yet" : formatCount(value, counter.unit)),
+      h("b", {}, least === most ? least! : `${least} to ${most}`),
       h("div", {}, this.timeline.tracks[band.track]!.hint),
       h("div", { class: "tl-time" }, `at ${formatTime(Math.round(time) * this.timeline.unit, this.timeline.unit)} · at most ${formatCount(counter.most, counter.unit)}`),
     ];

@@ -215,8 +215,16 @@ export class Scene {
 
   /** Counters: up to the least of each pixel in full, from there to the most in a lighter shade. */
   private areas(bands: Band[], view: View): [number, number, Rgb, number, number][] {
-    return bands.flatMap((band) => {
-      const counter = this.counters.get(band.track);
+    const rows = bands.flatMap((band) => {
+      const y = onScreen(band, view.scroll);
+      if (band.kind === "track") return [{ track: band.track, bottom: y + band.height - 2, high: band.height - 6 }];
+      // A folded section shows all of its own, one upon the other.
+      const { counters = [] } = band;
+      const each = (band.height - 6) / counters.length;
+      return counters.map((track, i) => ({ track, bottom: Math.round(y + 3 + (i + 1) * each), high: Math.max(1, Math.floor(each)) }));
+    });
+    return rows.flatMap(({ track, bottom, high }) => {
+      const counter = this.counters.get(track);
       if (counter === undefined || counter.most <= 0) return [];
       const tall = (value: number) => (value > 0 ? Math.max(1, Math.round((value / counter.most) * high)) : 0);
       const [full, light] = [mix(COUNTER_COLOR, this.theme.paper, 0.8), mix(COUNTER_COLOR, this.theme.paper, 0.4)];
