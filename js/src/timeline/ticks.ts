@@ -17,10 +17,12 @@ const decimals = (value: number, digits: number) => value.toFixed(Math.min(12, M
 /** A length of time with four digits that count: `3.150 ms`, `41.25 µs`, `50 ns`. */
 export function formatDuration(ps: number): string {
   if (!(ps > 0)) return ps < 0 ? `−${formatDuration(-ps)}` : "0";
-  const [unit, size] = unitFor(ps);
+  // What rounds up to a thousand of a unit is one of the next.
+  const rounded = Number(ps.toPrecision(4));
+  const [unit, size] = unitFor(rounded);
   const value = ps / size;
   if (unit === "ps") return `${Math.round(value)} ps`;
-  const digits = 3 - Math.floor(Math.log10(value) + 1e-9);
+  const digits = 3 - Math.floor(Math.log10(rounded / size) + 1e-9);
   // Times are measured in whole nanoseconds, so more digits would be made up.
   const known = Math.round(Math.log10(size)) - (ps % 1000 === 0 ? 3 : 0);
   return `${decimals(value, Math.min(digits, known))} ${unit}`;
@@ -51,6 +53,8 @@ export function niceStep(ps: number): number {
 /** A label's width, at most: nothing is measured for each frame. */
 const CHARACTER_PX = 7;
 const LABEL_GAP_PX = 8;
+/** Units of the labels between two places that they can count from. */
+const BASE_UNITS = 100;
 /** With fewer marks nobody can tell a length. */
 const FEWEST = 2;
 
@@ -86,10 +90,9 @@ function every(step: number, start: number, end: number): Ticks {
   if (digits <= 4) {
     return { at, labels: at.map((ps) => (ps === 0 ? "0" : `${decimals(ps / size, digits)} ${unit}`)), base: "" };
   }
-  const [offsetUnit, offsetSize] = unitFor(step);
-  // The base is a whole number of the unit above, or of a thousand of those where the window is wider.
-  let grain = offsetSize * 1000;
-  while (grain < end - start) grain *= 1000;
+  // Offsets are below a thousand of their unit: a window is, and the base is the last multiple of a hundred of them before it.
+  const [offsetUnit, offsetSize] = unitFor((end - start) * (1 + BASE_UNITS / 900));
+  const grain = offsetSize * BASE_UNITS;
   const base = Math.floor(start / grain) * grain;
   const offsetDigits = Math.max(0, Math.ceil(Math.log10(offsetSize / step) - 1e-9));
   return {

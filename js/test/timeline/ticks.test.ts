@@ -15,6 +15,11 @@ describe("formatDuration", () => {
     [123_456_000_000_000, "123.5 s"],
     [1_000_000, "1.000 µs"],
     [-2_000, "−2 ns"],
+    [999_999_000, "1.000 ms"],
+    [999_949_000, "999.9 µs"],
+    [9_999_600, "10.00 µs"],
+    [999_999_999_999, "1.000 s"],
+    [1_234_567_000_000_000, "1235 s"],
   ])("%d ps is %s", (ps, text) => expect(formatDuration(ps)).toBe(text));
 });
 
@@ -59,6 +64,7 @@ describe("ticks", () => {
             return Number(number) * { s: 1e12, ms: 1e9, "µs": 1e6, ns: 1e3, ps: 1 }[unit ?? "ps"]!;
           };
           at.forEach((ps, i) => expect(value(labels[i]!) + (base === "" ? 0 : value(base))).toBeCloseTo(ps, -1));
+          if (base !== "") for (const label of labels) expect(Number(label.split(" ")[0]), label).toBeLessThan(1000);
           if (at.length > 0) expect(labels.every((label) => label.startsWith("+"))).toBe(base !== "");
         }
       }
@@ -70,8 +76,13 @@ describe("ticks", () => {
     expect(ticks(0, 463e9, 1100).labels).toContain("50 ms");
     expect(ticks(0, 2e6, 1100).labels).toContain("0.2 µs");
     const deep = ticks(229_711_900_000, 229_712_000_000, 1100);
-    expect(deep.base).toBe("229.711 ms");
-    expect(deep.labels[0]).toBe("+900 ns");
+    expect(deep.base).toBe("229.7119 ms");
+    expect(deep.labels[0]).toBe("+0 ns");
+    // Windows of about a microsecond, and across a whole one.
+    const micro = ticks(1_931_234_180_000, 1_931_235_230_000, 1100);
+    expect([micro.base, micro.labels[0]]).toEqual(["1.9312 s", "+34.2 µs"]);
+    const across = ticks(11_999_970_000, 12_000_040_000, 1100);
+    expect([across.base, across.labels[0], across.labels.at(-1)]).toEqual(["11.9999 ms", "+70 ns", "+140 ns"]);
   });
 
   it("are none where there is no room", () => {
