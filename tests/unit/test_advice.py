@@ -251,3 +251,27 @@ def test_a_capture_without_steps_and_ops_gives_no_finding():
     space = Space()
     space.plane("/host:CPU").line("python", id=1).event("anything", 0, 5)
     assert advice_of(space) == []
+
+
+def test_the_slow_device_of_a_synchronous_step_is_blamed_and_not_the_exchange():
+    """One device computes for 1.4 ms, the other for 0.6, and waits for it in the all-reduce, which itself takes 0.1 ms."""
+    space = Space("worker-0")
+    host = space.plane("/host:CPU")
+    python, executor = host.line("python", id=1), host.line("tf_Compute/2", id=2)
+    streams = [space.plane(f"/device:GPU:{i}", id=i).line("Stream #1(Kernel)", id=1) for i in range(2)]
+    for step in range(10):
+        at = 2_000 * step
+        python.event("train", at, 1_900, step_num=step, _r=1)
+        python.event("FunctionRun", at + 1, 2, id=1000 + step, _r=1)
+        executor.event("ExecutorState::Process", at + 4, 60, id=1000 + step, iter_num=0)
+        for i, compute in enumerate((600, 1_400)):
+            correlation = 2 * step + i + 1
+            executor.event("cuLaunchKernel", at + 10 + 2 * i, 1, correlation_id=correlation)
+            streams[i].event("sgemm", at + 50, compute, tf_op="dense/Cast:Cast", correlation_id=correlation)
+            streams[i].event("ncclDevKernel_AllReduce", at + 50 + compute, 1_500 - compute, correlation_id=correlation)
+    findings = advice_of(space)
+    first = findings[0]
+    assert first.title == "worker-0 /device:GPU:1 keeps the others waiting"
+    assert "mostly Device compute; the others wait 800 µs for it in collectives" in first.statement
+    assert "nvidia-smi" in first.change
+    assert "Devices spend their time exchanging gradients" not in titles(findings)

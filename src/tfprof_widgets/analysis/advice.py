@@ -19,6 +19,7 @@ from .device import KERNEL, MEMCPY_D2H, MEMCPY_H2D, OTHER, device_events
 from .in_words import ms
 from .intervals import layered_union_ps, union_ps
 from .op_stats import IDLE
+from .pod import OWN_WORK, straggler_of_run, worker
 from .steps import host_ops
 from .utilization import gaps_in_steps, host_activity
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .events import Trace
     from .input_pipeline import InputPipeline
     from .overview import Overview
+    from .pod import Pod
     from .steps import Steps
 
 # Shares of the step time, in percent, from which XProf calls a category moderate or high (its overview page).
@@ -113,7 +115,7 @@ class Run:
     input_pipeline: InputPipeline
     kernels: pd.DataFrame
     memory_summary: pd.DataFrame
-    stragglers: pd.DataFrame
+    pod: Pod
 
     @property
     def kind(self) -> str:
@@ -253,7 +255,7 @@ def _launch_bound(run: Run) -> Iterator[Finding]:
 
 def _kernel_us(trace: Trace) -> NDArray[np.float64]:
     devices = device_events(trace)
-    return trace.duration_ps[devices.event[devices.kind == KERNEL]] / 1e6
+    return trace.duration_ps[devices.event[(devices.kind == KERNEL) & devices.is_measured]] / 1e6
 
 
 def _small_kernels(run: Run) -> Iterator[Finding]:
@@ -555,44 +557,68 @@ def _copies(run: Run) -> Iterator[Finding]:
 
 
 def _collectives(run: Run) -> Iterator[Finding]:
-    share = run.category_pct("device_collective")
+    total_ms = run.category_ms("device_collective")
+    # While one device is late, the others wait for it in the collective: that is the straggler's doing.
+    late = run.pod.stragglers
+    late = late[late["judged_by"] == OWN_WORK]
+    waiting_ms = 0.0
+    if len(late):
+        workers = run.pod.table.groupby(["host", "device"]).ngroups
+        waiting_ms = float(late["others_wait_ms"].sum()) / len(run.pod.stragglers) * (workers - 1) / max(workers, 1)
+    exchange_ms = total_ms - waiting_ms
+    share = 100 * exchange_ms / run.step_ms if run.step_ms else 0.0
     if share < COLLECTIVES_HIGH_PCT:
         return
+    evidence = {"Device collectives": f"{ms(total_ms)} ({run.category_pct('device_collective'):.0f} %)"}
+    if waiting_ms >= 0.1 * total_ms:
+        evidence["Of it waiting for the slowest"] = ms(waiting_ms)
     yield Finding(
         title="Devices spend their time exchanging gradients",
-        statement=f"Collective communication takes {ms(run.category_ms('device_collective'))} of each {run.step_words} ({share:.0f} %).",
-        saves_ms=run.category_ms("device_collective"),
+        statement=f"Collective communication takes {ms(exchange_ms)} of each {run.step_words} ({share:.0f} %).",
+        saves_ms=exchange_ms,
         confidence="low",
-        evidence={"Device collectives": f"{ms(run.category_ms('device_collective'))} ({share:.0f} %)"},
+        evidence=evidence,
         change="Use a larger batch for each replica, so that there is more computing for each exchange; check for a straggler first",
         links=_link("pod", "trace", "distribute"),
     )
 
 
+_OF_STRAGGLERS = {
+    "Device compute": (
+        "Compare that device with the others: its share of the batch, its model, clock and temperature (nvidia-smi -q -d CLOCK,PERFORMANCE)"
+    ),
+    "Input": "Look at that worker's own input pipeline and load; give every worker the same share of the data (dataset.shard)",
+}
+
+
 def _straggler(run: Run) -> Iterator[Finding]:
-    table = run.stragglers
-    if len(table) < STRAGGLER_STEPS:
+    table = run.pod.stragglers
+    found = straggler_of_run(run.pod)
+    if len(table) < STRAGGLER_STEPS or found is None or len(found.steps) < STRAGGLER_STEPS_SHARE * len(table):
         return
-    slow = table[table["is_straggler"].astype(bool)]
-    if len(slow) < STRAGGLER_STEPS_SHARE * len(table):
-        return
-    workers = slow.groupby(["host", "device"]).agg(steps=("step", "size"), excess_ms=("excess_ms", "sum"))
-    host, device = workers["steps"].idxmax()
-    worst = workers.loc[(host, device)]
-    if worst["steps"] < STRAGGLER_STEPS_SHARE * len(table):
-        return
-    mine = slow[(slow["host"] == host) & (slow["device"] == device)]
-    category = mine["category"].mode().iloc[0]
+    mine = found.steps
+    name = worker(found.host, found.device)
+    category = str(mine["category"].mode().iloc[0])
+    of_own = mine[mine["judged_by"] == OWN_WORK]
+    counted = f"{len(mine)} of {len(table)} steps"
+    if 2 * len(of_own) >= len(mine):
+        statement = (
+            f"{name} does {ms(mine['excess_ms'].mean())} more work of its own than the median in {counted}, mostly {category}; the "
+            f"others wait {ms(of_own['others_wait_ms'].mean())} for it in collectives."
+        )
+    else:
+        statement = (
+            f"{name} is the slowest in {counted}, by {ms(mine['excess_ms'].mean())} on average, mostly in {category}."
+        )
     yield Finding(
-        title=f"{host} {device} keeps the others waiting",
-        statement=(
-            f"{host} {device} is the slowest in {int(worst['steps'])} of {len(table)} steps, by {ms(mine['excess_ms'].mean())} on "
-            f"average, mostly in {category}."
-        ),
-        saves_ms=float(worst["excess_ms"]) / len(table),
+        title=f"{name} keeps the others waiting",
+        statement=statement,
+        saves_ms=float(mine["excess_ms"].sum()) / len(table),
         confidence="medium",
-        evidence={"Slowest": f"{int(worst['steps'])} of {len(table)} steps", "Category": str(category)},
-        change="Look at that worker's own input pipeline and load; give every worker the same share of the data (dataset.shard)",
+        evidence={"Slowest": counted, "Category": category},
+        change=_OF_STRAGGLERS.get(
+            category, "Look at that worker's load, and at what it does in the trace while the others wait"
+        ),
         links=_link("pod", "distribute"),
     )
 

@@ -236,7 +236,7 @@ class Report:
             input_pipeline=self.input_pipeline,
             kernels=self.kernels,
             memory_summary=self.memory_summary,
-            stragglers=self.stragglers,
+            pod=self._pod,
         )
         return advice(run)
 
