@@ -115,8 +115,11 @@ export function saveBar(ctx: Context, picture: () => Picture): HTMLElement {
   const button = (kind: "PNG" | "SVG") => {
     const { title } = picture();
     const made = h("button", { type: "button", "aria-label": `Save ${title || "the chart"} as ${kind}`, title: `Save as ${kind}` }, kind);
+    let saving = false;
+    // Not disabled meanwhile: it would lose the focus, and a timeline its keys.
     made.addEventListener("click", async () => {
-      made.disabled = true;
+      if (saving) return;
+      saving = true;
       said.textContent = "";
       try {
         const wanted = picture();
@@ -130,7 +133,7 @@ export function saveBar(ctx: Context, picture: () => Picture): HTMLElement {
         console.error("tfprof_widgets:", error);
         said.textContent = `No picture: ${errorMessage(error)}`;
       } finally {
-        made.disabled = false;
+        saving = false;
       }
     });
     return made;

@@ -83,6 +83,7 @@ def test_the_trace_is_saved_with_the_names_of_its_tracks(page):
     assert any("GPU:0" in text for text in texts)
     assert not list(root.iter(f"{SVG}script"))
     name, data = saved(page, bar, "PNG")
+    assert page.evaluate("() => document.querySelector('.tfprof-tl').contains(document.activeElement)")
     picture = image.open(io.BytesIO(data)).convert("RGB")
     assert picture.getpixel((3, 3)) == page.paper
     assert len(picture.resize((300, 300), image.Resampling.NEAREST).getcolors(90_000)) > 8

@@ -274,8 +274,8 @@ def touched(browser, small_trace):
     with viewed(browser, *small_trace, has_touch=True) as viewer:
         session = viewer.page.context.new_cdp_session(viewer.page)
 
-        def touch(kind: str, *fingers: tuple[float, float]) -> None:
-            points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers)]
+        def touch(kind: str, *fingers: tuple[float, float], first: int = 0) -> None:
+            points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers, first)]
             session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
         yield viewer, touch
@@ -330,7 +330,7 @@ def test_two_fingers_zoom_at_what_is_between_them(touched) -> None:
     # The one that stays pans on.
     touch("touchStart", (x - 50, y), (x + 50, y))
     touch("touchMove", (x - 60, y), (x + 60, y))
-    touch("touchMove", (x - 60, y))
+    touch("touchEnd", (x + 60, y), first=1)
     one = viewer.settle()
     for step in range(1, 6):
         touch("touchMove", (x - 60 + 20 * step, y))

@@ -46,12 +46,31 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
     timeline.overlay.showDrag(null);
   };
 
+  /** After a pinch, the finger that stays pans on. */
+  const lift = (id: number) => {
+    if (!fingers.delete(id) || fingers.size !== 1) return;
+    const [[other, { x, y }]] = [...fingers] as [[number, { x: number; y: number }]];
+    drag = { id: other, mode: "pan", x, y, lastX: x, lastY: y, moved: true, from: 0 };
+  };
+
+  timeline.root.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "Escape" || !drag?.moved) return;
+      stop();
+      timeline.invalidate();
+      event.preventDefault();
+      event.stopImmediatePropagation();
+    },
+    { signal, capture: true },
+  );
+
   over.addEventListener(
     "pointerdown",
     (event) => {
       if (event.button !== 0 && event.button !== 1) return;
       event.preventDefault();
-      timeline.root.focus({ preventScroll: true });
+      timeline.focus();
       const { x, y } = at(event);
       over.setPointerCapture(event.pointerId);
       if (event.pointerType === "touch") {
@@ -106,7 +125,7 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
   over.addEventListener(
     "pointerup",
     (event) => {
-      fingers.delete(event.pointerId);
+      lift(event.pointerId);
       if (drag === null || drag.id !== event.pointerId) return;
       const { x, y } = at(event);
       const done = drag;
@@ -128,8 +147,8 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
   over.addEventListener(
     "pointercancel",
     (event) => {
-      fingers.delete(event.pointerId);
       stop();
+      lift(event.pointerId);
     },
     { signal },
   );
@@ -165,6 +184,23 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
     },
     { signal, passive: false },
   );
+  // A finger scrolls the tracks as far as they go; where they end, and with tools that only take a time, it scrolls the page.
+  let fingerY = 0;
+  for (const part of [over, gutter]) {
+    part.addEventListener("touchstart", (event) => (fingerY = event.touches[0]!.clientY), { signal, passive: true });
+    part.addEventListener(
+      "touchmove",
+      (event) => {
+        const by = fingerY - event.touches[0]!.clientY;
+        fingerY -= by;
+        const pans = part === gutter || drag?.mode === "pan";
+        const takes = event.touches.length > 1 || drag?.mode === "box" || (pans && timeline.canScroll(by));
+        if (takes && event.cancelable) event.preventDefault();
+        if (part === gutter && takes) timeline.scrollTo(timeline.scroll + by);
+      },
+      { signal, passive: false },
+    );
+  }
   gutter.addEventListener(
     "wheel",
     (event) => {
@@ -183,7 +219,7 @@ export function listenToKeys(timeline: Timeline, signal: AbortSignal): void {
     "keydown",
     (event) => {
       const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input:not([type=checkbox]), textarea, select")) return;
       // A button's own keys stay its own.
       if (target.tagName === "BUTTON" && (event.key === "Enter" || event.key === " ")) return;
       if (!act(timeline, event)) return;

@@ -154,6 +154,7 @@ export class Timeline implements Mounted {
       pin: (track) => this.shownTracks.pin(track),
       remove: (track) => this.shownTracks.remove(track),
       filter: (text) => this.shownTracks.setFilter(text),
+      focus: () => this.focus(),
     });
     this.shownTracks.someTracks.addEventListener("click", () => this.shownTracks.showAllTracks(), { signal });
     // Steps stay on top of all; those of many devices would take all the room.
@@ -475,9 +476,17 @@ export class Timeline implements Mounted {
     else this.all();
   }
 
-  scrollTo(top: number): void {
+  private scrolled(top: number): number {
     const most = Math.max(0, this.layout.height - this.room.height);
-    const scroll = Math.round(Math.min(Math.max(0, top), most));
+    return Math.round(Math.min(Math.max(0, top), most));
+  }
+
+  canScroll(by: number): boolean {
+    return this.scrolled(this.scroll + by) !== this.scroll;
+  }
+
+  scrollTo(top: number): void {
+    const scroll = this.scrolled(top);
     if (Math.abs(this.scroller.scrollTop - scroll) >= 1) this.scroller.scrollTop = scroll;
     if (scroll === this.scroll) return;
     this.scroll = scroll;
@@ -533,7 +542,13 @@ export class Timeline implements Mounted {
     const [start, end] = this.viewport.target;
     const length = end - start;
     if (to - from > length) this.go(from - (to - from) * 0.1, to + (to - from) * 0.1);
-    else if (from < start + length * 0.02 || to > end - length * 0.02) this.go((from + to - length) / 2, (from + to + length) / 2);
+    else if (from < start || to > end) {
+      // In the middle, but not with time beside it where nothing is.
+      const [low, high] = this.whole();
+      const most = Math.max(low, high - length);
+      const left = Math.min(from, Math.min(Math.max((from + to - length) / 2, low), most));
+      this.go(left, left + length);
+    }
   }
 
   /** What a box on the timeline sums up to; pixels of the frame. */
@@ -619,6 +634,11 @@ export class Timeline implements Mounted {
 
   focusSearch(): void {
     this.toolbar.focusSearch();
+  }
+
+  /** Keys and the wheel are meant for the timeline from now on. */
+  focus(): void {
+    this.root.focus({ preventScroll: true });
   }
 
   /** Whether keys and the wheel are meant for the timeline. */
