@@ -28,6 +28,18 @@ export interface Entry {
   value: string;
 }
 
+/** A marked part of the chart and its text, whose middle is given. */
+export interface Tint {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  color: string;
+  text: string;
+  textX: number;
+  textY: number;
+}
+
 export interface Picture {
   title: string;
   /** What the file is called after, if that is less than the title. */
@@ -37,6 +49,7 @@ export interface Picture {
   /** What is to the left of the figure, and its width. */
   labels?: readonly Label[];
   left?: number;
+  tints?: readonly Tint[];
   legend?: readonly Entry[];
 }
 
@@ -49,7 +62,7 @@ function element(name: string, attributes: Record<string, string | number>, text
 }
 
 /** The picture as SVG. */
-export async function pictureSvg({ title, view, labels = [], left = 0, legend = [] }: Picture, dark: boolean): Promise<SVGSVGElement> {
+export async function pictureSvg({ title, view, labels = [], left = 0, tints = [], legend = [] }: Picture, dark: boolean): Promise<SVGSVGElement> {
   const palette = PALETTES[dark ? "dark" : "light"];
   const painted: Blob = await view.export("svg", false).to_blob();
   const figure = new DOMParser().parseFromString(await painted.text(), "image/svg+xml").documentElement;
@@ -68,6 +81,14 @@ export async function pictureSvg({ title, view, labels = [], left = 0, legend = 
   figure.setAttribute("x", String(MARGIN + left));
   figure.setAttribute("y", String(top));
   svg.append(document.importNode(figure, true));
+  for (const { x, y, width, height, color } of tints) {
+    svg.append(element("rect", { x: MARGIN + x, y: top + y, width, height, fill: color, "fill-opacity": 0.09, stroke: color }));
+  }
+  for (const { textX, textY, color, text } of tints) {
+    const [middle, wide] = [MARGIN + textX, text.length * 6.6 + 10];
+    svg.append(element("rect", { x: middle - wide / 2, y: top + textY - 8.5, width: wide, height: 17, rx: 3, fill: color }));
+    svg.append(element("text", { x: middle, y: top + textY + 4, "text-anchor": "middle", "font-weight": 600, fill: palette.paper }, text));
+  }
   legend.forEach(({ color, label, value }, i) => {
     const y = top + height + MARGIN + i * LINE;
     svg.append(element("rect", { x: MARGIN, y, width: 10, height: 10, fill: color }), element("text", { x: MARGIN + 18, y: y + 9 }, value ? `${label}: ${value}` : label));

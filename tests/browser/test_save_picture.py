@@ -72,6 +72,9 @@ def test_a_chart_is_saved(page):
 
 def test_the_trace_is_saved_with_the_names_of_its_tracks(page):
     page.get_by_role("tab", name="Trace").click()
+    page.wait_for_function("() => document.querySelector('.tfprof-tl')?.timeline?.painted > 0")
+    page.evaluate("() => document.querySelector('.tfprof-tl').timeline.addRange(0, 2_000_000)")
+    page.locator(".tl-length").wait_for()
     page.get_by_role("button", name="More timeline tools").click()
     bar = page.locator(".tl-bar .tfprof-save")
     bar.wait_for()
@@ -81,6 +84,7 @@ def test_the_trace_is_saved_with_the_names_of_its_tracks(page):
     texts = ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
     assert any("Stream #13" in text for text in texts)
     assert any("GPU:0" in text for text in texts)
+    assert "2.000 ms" in texts  # what is marked
     assert not list(root.iter(f"{SVG}script"))
     name, data = saved(page, bar, "PNG")
     assert page.evaluate("() => document.querySelector('.tfprof-tl').contains(document.activeElement)")

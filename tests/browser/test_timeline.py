@@ -591,6 +591,24 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
     events = events[(events["end"] >= box["start"]) & (events["start"] <= box["end"])]
     told = viewer.page.evaluate(SELECTION)
     assert len(selected_rows(told, viewer.data, viewer.trace)) == len(events)
+    # Over the whole width it is the trace that is summed up, without the margins beside it; deep inside it is still there.
+    viewer.page.keyboard.press("z")
+    viewer.settle()
+    frame, y = viewer.over, viewer.lane_y("Steps")
+    viewer.page.mouse.move(frame["x"] + 1, frame["y"] + y)
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(frame["x"] + frame["width"] - 1, frame["y"] + viewer.lane_y("tf_Compute #2"), steps=5)
+    viewer.page.mouse.up()
+    viewer.settle()
+    whole = viewer.page.evaluate("() => document.querySelector('.tfprof-tl').timeline.summaryOf")
+    assert (whole["start"], whole["end"]) == (0, viewer.data.span_ps / 1000)
+    viewer.show(4.6, 4.600_02)
+    assert viewer.page.locator(".tl-drag").bounding_box()["width"] >= frame["width"]
+    # Its edge on what is pinned stays there when the others scroll.
+    viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '160px'")
+    viewer.show(0, 10, 60)
+    assert viewer.state()["scroll"] == 60
+    assert viewer.page.locator(".tl-drag").bounding_box()["y"] == pytest.approx(frame["y"] + y, abs=2)
     count = events.groupby("name").size()
     assert {row[0]: int(row[1].replace(",", "")) for row in rows} == count.to_dict()
     total = events.assign(d=events["end"] - events["start"]).groupby("name")["d"]
@@ -622,6 +640,25 @@ def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
     # Their labels stand below each other.
     first, second = (label.bounding_box() for label in viewer.page.locator(".tl-range span").all())
     assert first["y"] + first["height"] <= second["y"] + 1
+    # The same time isn't marked twice; a mark says from when to when it is.
+    viewer.page.keyboard.press("m")
+    assert len(viewer.settle()["ranges"]) == 2
+    tags = viewer.page.locator(".tl-length")
+    assert tags.first.get_attribute("title") == "900.0 µs: 4.000000 ms – 4.900000 ms"
+    # Deep inside of both they are still there, with their labels, and out of view they are gone.
+    viewer.show(4.6, 4.600_02)
+    width = viewer.over["width"]
+    for i, mark in enumerate(viewer.page.locator(".tl-range").all()):
+        assert mark.bounding_box()["width"] >= width
+        assert tags.nth(i).locator("span").is_visible()
+        assert tags.nth(i).bounding_box()["x"] > viewer.over["x"]
+    viewer.show(10, 12)
+    assert not any(mark.is_visible() for mark in viewer.page.locator(".tl-range").all())
+    viewer.show(3.0, 5.2)
+    # One of them is taken away; the keys are still the timeline's.
+    tags.first.get_by_role("button").click()
+    assert viewer.settle()["ranges"] == [{"start": 4_050_000, "end": 4_850_000}]
+    assert viewer.page.locator(".tl-details h5").text_content() == "call"
     for _ in range(2):
         viewer.page.keyboard.press("Escape")
     assert viewer.settle()["ranges"] == []
@@ -1053,6 +1090,28 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     viewer.page.mouse.click(x, y)
     viewer.settle()
     assert viewer.page.locator(".tl-details h5").text_content() == "train 5"
+    # More of them than half of the frame has room for scroll, as the first of all.
+    for number in (2, 4, 5, 6, 7, 8):
+        viewer.page.evaluate(
+            """text => { const t = document.querySelector('.tfprof-tl').timeline;
+            t.shownTracks.pin(t.tracks.findIndex(track => track.label === text)); }""",
+            f"tf_Compute #{number}",
+        )
+    viewer.show(0, 45)
+    assert labels(viewer)[:4] == ["Steps", "tf_Compute #2", "tf_Compute #3", "tf_Compute #4"]
+    fifth = viewer.page.locator(".tl-label", has_text="tf_Compute #5")
+    assert fifth.get_by_label("Pin to the top").get_attribute("aria-pressed") == "true"
+    y = fifth.bounding_box()["y"]
+    viewer.show(0, 45, 30)
+    assert fifth.bounding_box()["y"] == pytest.approx(y - 30, abs=1)
+    assert viewer.page.evaluate("() => { const t = document.querySelector('.tfprof-tl').timeline; return t.layout.pinnedHeight <= t.height / 2; }")
+    viewer.show(0, 45, 10_000)
+    assert viewer.page.locator(".tl-label", has_text="tf_Compute #1").is_visible()
+    viewer.page.evaluate(
+        """() => { const { shownTracks } = document.querySelector('.tfprof-tl').timeline;
+        for (const track of [...shownTracks.pinned].slice(2)) shownTracks.pin(track); }"""
+    )
+    viewer.show(0, 45)
     pool.hover()
     pool.get_by_label("Pin to the top").click()
     viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '400px'")

@@ -5,8 +5,9 @@ import type { Track } from "./data";
 import { HEADER_PX, onScreen, type Band } from "./layout";
 
 const LABEL_PX = 22;
+const PIN = "Pin to the top";
 
-const keyOf = ({ section, track, pinned }: Band) => `${section}:${track}:${pinned}`;
+const keyOf = ({ section, track, wanted }: Band) => `${section}:${track}:${wanted}`;
 
 /** A section's title in a few characters: `GPU:0` of `/device:GPU:0 (pid 0)`. */
 const shortly = (title: string) => /(\w+:\d+)(?: \(pid \d+\))?$/.exec(title)?.[1] ?? title;
@@ -77,7 +78,7 @@ export class Gutter {
   }
 
   show(bands: readonly Band[], scroll: number, pinnedHeight: number): void {
-    const state = bands.map((band) => `${band.section}:${band.track}:${band.top}:${band.height}:${band.collapsed}:${band.pinned}`).join() + `@${scroll}`;
+    const state = bands.map((band) => `${band.section}:${band.track}:${band.top}:${band.height}:${band.collapsed}:${band.pinned}:${band.wanted}`).join() + `@${scroll}`;
     if (state === this.state) return;
     this.state = state;
     const focused = this.labels.contains(document.activeElement) ? (document.activeElement as HTMLElement) : null;
@@ -85,7 +86,7 @@ export class Gutter {
     const gone = new Set(this.shown.keys());
     // Whose tracks these are, where the section's own line has left the frame.
     const first = bands.find((band) => !band.pinned);
-    const headless = first !== undefined && first.track >= 0;
+    const headless = first !== undefined && first.track >= 0 && !first.wanted;
     this.whose.hidden = !headless;
     this.whose.style.top = `${pinnedHeight}px`;
     if (headless) this.whose.textContent = this.whose.title = this.sections[first.section]!.title;
@@ -105,7 +106,9 @@ export class Gutter {
       label.classList.toggle("tl-pinned", band.pinned);
       const button = label.firstElementChild as HTMLElement;
       button.setAttribute("aria-expanded", String(!band.collapsed));
-      label.querySelector("[data-action=pin]")?.setAttribute("aria-pressed", String(band.pinned));
+      const pin = label.querySelector<HTMLElement>("[data-action=pin]");
+      pin?.setAttribute("aria-pressed", String(band.wanted === true));
+      if (pin) pin.title = band.wanted && !band.pinned ? `${PIN}: it scrolls, as those above it have all the room there is` : PIN;
       // The label of a tall track stays in view as long as the track does.
       const down = band.pinned ? 0 : Math.min(Math.max(0, covered - top), Math.max(0, band.height - LABEL_PX));
       label.style.setProperty("--down", `${down}px`);
@@ -142,7 +145,7 @@ export class Gutter {
       { type: "button", class: "tl-name", "data-action": "toggle", title: hint },
       h("span", { class: "tl-triangle", "aria-hidden": "true" }, triangle ? "▶" : ""),
       // On top of all, tracks of several devices may be called alike.
-      band.pinned && this.tracks.some((each) => each !== track && each.label === text) ? h("span", { class: "tl-of" }, shortly(this.sections[band.section]!.title)) : null,
+      band.wanted && this.tracks.some((each) => each !== track && each.label === text) ? h("span", { class: "tl-of" }, shortly(this.sections[band.section]!.title)) : null,
       h("span", { class: "tl-text" }, head),
       tail === undefined ? null : h("span", { class: "tl-tail" }, tail),
       rest === undefined ? null : h("span", { class: "tl-text tl-rest" }, rest),
@@ -151,7 +154,7 @@ export class Gutter {
     if (section) label.style.minHeight = `${HEADER_PX}px`;
     else {
       const act = (action: string, sign: string, title: string) => h("button", { type: "button", "data-action": action, title, "aria-label": `${title}: ${text}` }, sign);
-      label.append(h("span", { class: "tl-acts" }, act("pin", "⌃", "Pin to the top"), act("remove", "×", "Hide this track")));
+      label.append(h("span", { class: "tl-acts" }, act("pin", "⌃", PIN), act("remove", "×", "Hide this track")));
     }
     return label;
   }

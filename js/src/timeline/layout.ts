@@ -33,6 +33,8 @@ export interface Band {
   height: number;
   collapsed: boolean;
   pinned: boolean;
+  /** It is among the pinned ones, even if there is no room to keep it on top. */
+  wanted?: boolean;
   boxes: LaneBox[];
   /** Tracks of counters in a folded section. */
   counters?: number[];
@@ -45,8 +47,10 @@ export interface LayoutState {
   isCollapsed(section: number, track: number): boolean;
   /** Whether a track takes part at all. */
   isShown(index: number): boolean;
-  /** Whether a track stays on top of all. */
+  /** Whether a track is to stay on top of all. */
   isPinned(index: number): boolean;
+  /** Pixels that those on top may take. */
+  mostPinned: number;
 }
 
 export interface Layout {
@@ -67,9 +71,17 @@ export function layOut(state: LayoutState): Layout {
     top += band.height;
   };
   const pinned: Band[] = [];
-  for (const index of shown) if (state.isPinned(index)) add(pinned, index, true);
-  const pinnedHeight = top;
   const bands: Band[] = [];
+  const over: number[] = [];
+  for (const index of shown) {
+    if (!state.isPinned(index)) continue;
+    if (top + trackBand(state, index, top, true).height <= state.mostPinned) add(pinned, index, true);
+    else over.push(index);
+  }
+  const pinnedHeight = top;
+  // Those that find no room there are the first of what scrolls.
+  for (const index of over) add(bands, index, false);
+  for (const band of [...pinned, ...bands]) band.wanted = true;
   state.sections.forEach((_, section) => {
     const members = shown.filter((index) => state.tracks[index]!.section === section && !state.isPinned(index));
     if (members.length === 0) return;

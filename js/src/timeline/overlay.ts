@@ -15,6 +15,30 @@ export interface MarkedRange {
   left: number;
   right: number;
   label: string;
+  hint: string;
+}
+
+const LABEL_ROW_PX = 18;
+/** Of a label, about. */
+const CHARACTER_PX = 6.6;
+const LABEL_PADDING_PX = 30;
+
+/**
+ * Where the labels of ranges stand, from left and top: in the middle of what is in view of each, inside of the frame, in the first
+ * row where it covers no other's. Null for ranges out of view.
+ */
+export function placeLabels(ranges: readonly MarkedRange[], width: number, height: number): ({ x: number; y: number } | null)[] {
+  const rows = Math.max(1, Math.floor((height - 2) / LABEL_ROW_PX));
+  const taken: [number, number][][] = [];
+  return ranges.map(({ left, right, label }) => {
+    if (right <= 0 || left >= width) return null;
+    const half = (label.length * CHARACTER_PX + LABEL_PADDING_PX) / 2;
+    const x = Math.max(half, Math.min((Math.max(0, left) + Math.min(width, right)) / 2, width - half));
+    let row = 0;
+    while (row < rows - 1 && taken[row]?.some(([from, to]) => x - half < to && x + half > from)) row++;
+    (taken[row] ??= []).push([x - half, x + half]);
+    return { x, y: 2 + row * LABEL_ROW_PX };
+  });
 }
 
 /** An arrow from one place to another. */
@@ -44,7 +68,13 @@ export class Overlay {
   private readonly arrows: readonly [SVGPathElement, SVGPathElement] = [document.createElementNS(SVG, "path"), document.createElementNS(SVG, "path")];
   private drawn: [string, string] = ["", ""];
 
-  constructor() {
+  /** `remove`: takes a range away. */
+  constructor(remove: (range: number) => void) {
+    this.ranges.addEventListener("pointerdown", (event) => event.stopPropagation());
+    this.ranges.addEventListener("click", (event) => {
+      const range = (event.target as Element).closest("button")?.closest(".tl-range");
+      if (range) remove([...this.ranges.children].indexOf(range));
+    });
     const svg = document.createElementNS(SVG, "svg");
     svg.setAttribute("class", "tl-arrows");
     this.arrows[1].setAttribute("class", "tl-strong");
@@ -82,16 +112,29 @@ export class Overlay {
     this.put(this.drag, rect);
   }
 
-  showRanges(ranges: readonly MarkedRange[]): void {
+  showRanges(ranges: readonly MarkedRange[], width: number, height: number): void {
     while (this.ranges.children.length > ranges.length) this.ranges.lastElementChild!.remove();
-    while (this.ranges.children.length < ranges.length) this.ranges.append(h("div", { class: "tl-range" }, h("span")));
-    ranges.forEach((range, i) => {
+    while (this.ranges.children.length < ranges.length) {
+      this.ranges.append(h("div", { class: "tl-range" }, h("div", { class: "tl-length" }, h("span"), h("button", { type: "button" }, "×"))));
+    }
+    const places = placeLabels(ranges, width, height);
+    ranges.forEach(({ left, right, label, hint }, i) => {
       const element = this.ranges.children[i] as HTMLElement;
-      element.style.left = `${range.left}px`;
-      element.style.width = `${Math.max(1, range.right - range.left)}px`;
-      const label = element.firstElementChild as HTMLElement;
-      if (label.textContent !== range.label) label.textContent = range.label;
-      label.style.top = `${2 + i * 18}px`;
+      const place = places[i]!;
+      element.hidden = place === null;
+      if (place === null) return;
+      element.style.left = `${left}px`;
+      element.style.width = `${Math.max(1, right - left)}px`;
+      const tag = element.firstElementChild as HTMLElement;
+      tag.style.left = `${place.x - left}px`;
+      tag.style.top = `${place.y}px`;
+      const said = `${label}: ${hint}`;
+      if (tag.title === said) return;
+      tag.title = said;
+      tag.firstElementChild!.textContent = label;
+      const button = tag.lastElementChild as HTMLElement;
+      button.title = "Remove this mark";
+      button.setAttribute("aria-label", `Remove the mark of ${said}`);
     });
   }
 }

@@ -79,6 +79,8 @@ export class Searching {
     });
     // What is folded away counts too.
     if (!this.timeline.stores.has(true) && this.timeline.item.hidden) await this.timeline.loadHidden();
+    // Meanwhile something else may be looked for, or nothing.
+    if (this.searched !== searched) return;
     const tracks = this.timeline.tracks.flatMap((track) => {
       const store = this.timeline.storeOf(track);
       return store === null ? [] : [{ track, store }];

@@ -50,9 +50,12 @@ const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 500;
 /** From this share of the trace on, time before the first event is left out. */
+const OUTSIDE_PX = 4;
 const MOST_EMPTY = 0.02;
 const MOST_STEP_TRACKS = 4;
 
+/** Share of the frame that pinned tracks take, so that there is room to scroll the others. */
+const MOST_PINNED = 0.5;
 export class Timeline implements Mounted {
   readonly root: HTMLElement;
   readonly viewport: Viewport;
@@ -63,7 +66,7 @@ export class Timeline implements Mounted {
   readonly eventDetails = new EventDetails(this);
   readonly eventArrows = new EventArrows(this);
   readonly telling = new Telling(this);
-  readonly overlay = new Overlay();
+  readonly overlay = new Overlay((range) => this.removeRange(range));
   scroll = 0;
   tool: Tool = "pan";
   selected: Place | null = null;
@@ -320,6 +323,11 @@ export class Timeline implements Mounted {
   }
 
   get width(): number {
+  /** Where a time is in the frame, cut off a little beyond its edges: browsers draw nothing that is millions of pixels wide. */
+  private inFrame(start: number, end: number): [number, number] {
+    return [Math.max(-OUTSIDE_PX, this.xOf(start)), Math.min(this.width + OUTSIDE_PX, this.xOf(end))];
+  }
+
     return this.room.width;
   }
 
@@ -341,13 +349,20 @@ export class Timeline implements Mounted {
       isShown: (index) => this.shownTracks.isShown(index),
       isPinned: (index) => this.shownTracks.pinned.has(index),
     });
+      mostPinned: (this.room.height || FIRST_HEIGHT_PX) * MOST_PINNED,
     this.spacer.style.height = `${this.layout.height + this.room.top}px`;
   }
 
-  async loadHidden(): Promise<void> {
-    if (this.stores.has(true) || !this.item.hidden) return;
-    const table = await this.ctx.table(this.item.hidden);
-    this.stores.set(true, decodeEvents(table, this.tracks.filter((track) => track.hidden)));
+  private hiddenEvents: Promise<void> | null = null;
+
+  loadHidden(): Promise<void> {
+    const { hidden } = this.item;
+    if (this.stores.has(true) || !hidden) return Promise.resolve();
+    // Once, however often it is asked for meanwhile.
+    this.hiddenEvents ??= this.ctx.table(hidden).then(
+      (table) => void this.stores.set(true, decodeEvents(table, this.tracks.filter((track) => track.hidden))),
+    );
+    return this.hiddenEvents;
   }
 
   /** Events from Python take the place of bars. */
@@ -505,6 +520,7 @@ export class Timeline implements Mounted {
     this.overlay.element.dataset["tool"] = tool;
     this.toolbar.showTool(tool);
   }
+    this.showHint();
 
   select(place: Place | null, reveal = false): void {
     this.selected = place;
@@ -553,14 +569,18 @@ export class Timeline implements Mounted {
 
   /** What a box on the timeline sums up to; pixels of the frame. */
   selectBox(rect: Rect): void {
-    const start = this.timeAt(rect.left);
-    const end = this.timeAt(rect.right);
+    // The margins before and after the trace are no part of it.
+    const [low, high] = this.whole();
+    const [start, end] = [rect.left, rect.right].map((x) => Math.min(Math.max(this.timeAt(x), low), high)) as [number, number];
     this.selected = null;
-    this.summaryOf = { start, end, top: rect.top + this.scroll, bottom: rect.bottom + this.scroll };
+    // An edge on what is pinned stays, as that does; all others scroll.
+    const { pinnedHeight } = this.layout;
+    const [top, bottom] = [rect.top, rect.bottom].map((y) => (y < pinnedHeight ? y : y + this.scroll)) as [number, number];
+    this.summaryOf = { start, end, top, bottom };
     const boxes = (this.shown?.boxes ?? []).filter((box) => {
       const top = onScreen(box, this.scroll);
       const bottom = top + box.bottom - box.top;
-      return bottom > rect.top && top < rect.bottom && (box.pinned || bottom > this.layout.pinnedHeight);
+      return bottom > rect.top && top < rect.bottom && (box.pinned || bottom > pinnedHeight);
     });
     const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
     const { names } = this;
@@ -608,7 +628,14 @@ export class Timeline implements Mounted {
   }
 
   addRange(start: number, end: number): void {
-    if (end > start) this.ranges.push({ start, end });
+    if (end > start && !this.ranges.some((range) => range.start === start && range.end === end)) this.ranges.push({ start, end });
+    this.invalidate();
+  }
+
+  private removeRange(index: number): void {
+    this.ranges.splice(index, 1);
+    // Its button had the focus.
+    this.focus();
     this.invalidate();
   }
 
@@ -674,7 +701,8 @@ export class Timeline implements Mounted {
   }
 
   private showHint(): void {
-    const text = this.active ? "Wheel zooms · drag pans · ? for keys" : "Click to zoom with wheel and keys";
+    const drag = { select: "drag a box for a table", pan: "drag pans", zoom: "drag over a time to zoom to it", timing: "drag measures" }[this.tool];
+    const text = this.active ? `Wheel zooms · ${drag} · ? for keys` : "Click to zoom with wheel and keys";
     if (this.hint.textContent !== text) this.hint.textContent = text;
   }
 
@@ -692,11 +720,10 @@ export class Timeline implements Mounted {
     if (view === null) return;
     const room = view.room;
     if (room.width <= 0 || room.height <= 0) return;
-    if (room.top !== this.room.top || room.height !== this.room.height) {
-      this.spacer.style.height = `${this.layout.height + room.top}px`;
-    }
     if (room.left !== this.room.left || room.top !== this.room.top || room.width !== this.room.width || room.height !== this.room.height) {
+      const relay = room.top !== this.room.top || room.height !== this.room.height;
       this.room = room;
+      if (relay) this.lay();
       const { style } = this.overlay.element;
       style.left = `${room.left}px`;
       style.top = `${room.top}px`;
@@ -725,12 +752,21 @@ export class Timeline implements Mounted {
     this.minimap.show(this.viewport.start, this.viewport.end);
     this.overlay.showSelected(this.selected === null ? null : this.rectOf(this.selected));
     this.overlay.showRanges(
-      this.ranges.map((range) => ({ left: this.xOf(range.start), right: this.xOf(range.end), label: formatDuration((range.end - range.start) * unit) })),
+      this.ranges.map((range) => {
+        const [left, right] = this.inFrame(range.start, range.end);
+        const [from, to] = [range.start, range.end].map((time) => formatTime(Math.round(time) * unit, unit));
+        return { left, right, label: formatDuration((range.end - range.start) * unit), hint: `${from} – ${to}` };
+      }),
+      room.width,
+      room.height,
     );
     this.eventArrows.drawArrows();
     if (this.summaryOf !== null) {
-      const { start, end, top, bottom } = this.summaryOf;
-      this.overlay.showDrag({ left: this.xOf(start), right: this.xOf(end), top: top - this.scroll, bottom: bottom - this.scroll });
+      const { start, end } = this.summaryOf;
+      const { pinnedHeight } = this.layout;
+      const [top, bottom] = [this.summaryOf.top, this.summaryOf.bottom].map((y) => (y < pinnedHeight ? y : Math.max(pinnedHeight, y - this.scroll))) as [number, number];
+      const [left, right] = this.inFrame(start, end);
+      this.overlay.showDrag(left < right && top < bottom ? { left, right, top, bottom } : null);
     } else if (!this.overlay.element.classList.contains("tl-dragging")) this.overlay.showDrag(null);
     this.pointing.showHover();
     const count = (n: number) => n.toLocaleString("en-US");

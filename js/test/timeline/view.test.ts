@@ -13,13 +13,14 @@ const track = (section: number, lanes: number, kind: Track["kind"] = "host", lan
 describe("layOut", () => {
   const store = storeOf([], [], [], [], [], []);
   const tracks = [track(0, 1, "steps"), track(1, 3, "host", 1), track(1, 1, "bookkeeping", 4), track(2, 2, "host", 4)];
-  const state = (folded: string[] = [], shown: (t: Track) => boolean = (t) => !t.hidden, pinned: number[] = []) => ({
+  const state = (folded: string[] = [], shown: (t: Track) => boolean = (t) => !t.hidden, pinned: number[] = [], mostPinned = Infinity) => ({
     sections: [{ title: "Steps" }, { title: "A" }, { title: "B" }],
     tracks,
     storeOf: () => store,
     isCollapsed: (section: number, index: number) => folded.includes(`${section}:${index}`),
     isShown: (index: number) => shown(tracks[index]!),
     isPinned: (index: number) => pinned.includes(index),
+    mostPinned,
   });
 
   it("stacks headers and tracks without gaps or overlaps, a box a lane", () => {
@@ -60,6 +61,16 @@ describe("layOut", () => {
     expect(onScreen(pinned[1]!, 50)).toBe(pinned[1]!.top);
     expect(onScreen(bands[0]!, 50)).toBe(pinnedHeight - 50);
     expect(pinned[1]!.boxes.every((box) => box.pinned && box.top >= pinned[1]!.top)).toBe(true);
+  });
+
+  it("keeps as many on top as there is room for; the others of them come first below", () => {
+    const { pinned, pinnedHeight, bands, height } = layOut(state([], (t) => !t.hidden, [0, 1, 3], 70));
+    expect(pinned.map((band) => band.track)).toEqual([0, 3]);
+    expect(pinnedHeight).toBeLessThanOrEqual(70);
+    expect(bands.map((band) => [band.section, band.track, band.pinned, band.wanted])).toEqual([[1, 1, false, true]]);
+    expect(bands[0]!.top).toBe(pinnedHeight);
+    expect(bands[0]!.boxes.every((box) => !box.pinned)).toBe(true);
+    expect(height).toBe(pinnedHeight + bands[0]!.height);
   });
 
   it("shows bookkeeping only when asked", () => {
