@@ -87,7 +87,9 @@ export class Searching {
     });
     this.hits = findHits([...this.timeline.stores.values()], found, tracks, ({ kind }) => within.side === undefined || sideOf(kind) === null || sideOf(kind) === within.side);
     const { count, total } = this.hits;
-    const text = count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.timeline.unit)}`;
+    // What is typed finds parts of names; a button or a table's row, whole names.
+    const how = [match === "exact" ? "whole name" : match === "op" ? "of the op" : "", within.side === "device" ? "on devices" : within.side === "host" ? "on the host" : ""].filter(Boolean);
+    const text = (count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.timeline.unit)}`) + (how.length > 0 ? ` · ${how.join(", ")}` : "");
     const tell = (words: string) => {
       this.timeline.toolbar.showHits(words, false);
       this.timeline.live.textContent = words;
