@@ -17,9 +17,12 @@ from tfprof_widgets import xspace
 from tfprof_widgets.analysis.details import ID_STATS, first_row
 from tfprof_widgets.analysis.events import Trace
 from tfprof_widgets.analysis.selection import selected_rows
+from tfprof_widgets.analysis.thinning import thinned
 from tfprof_widgets.analysis.timeline import Timeline
 from tfprof_widgets.display.html import report_page
+from tfprof_widgets.display.payload import Payload
 from tfprof_widgets.report import Report
+from tfprof_widgets.views.timeline import timeline_tab
 from timeline_page import DRAWN, Viewer, open_page, open_painted, open_report, page_of, ps_of
 
 pytestmark = pytest.mark.browser
@@ -628,6 +631,16 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
     events = events[(events["end"] >= box["start"]) & (events["start"] <= box["end"])]
     told = viewer.page.evaluate(SELECTION)
     assert len(selected_rows(told, viewer.data, viewer.trace)) == len(events)
+    # Sorted by the column whose head is clicked, or pressed.
+    heads = viewer.page.locator(".tl-details th")
+    for name, falls in (("Name", False), ("Count", True), ("Count", False), ("Max", True)):
+        heads.get_by_role("button", name=name).press("Enter")
+        column = heads.all_inner_texts().index(f"{name} {'▾' if falls else '▴'}")
+        assert heads.nth(column).get_attribute("aria-sort") == ("descending" if falls else "ascending")
+        cells = viewer.page.locator(f".tl-details td:nth-child({column + 1})").all_inner_texts()
+        keys = cells if name == "Name" else [ps_of(text) if name == "Max" else int(text) for text in cells]
+        assert keys == sorted(keys, reverse=falls)
+    heads.get_by_role("button", name="Total").click()
     # Over the whole width it is the trace that is summed up, without the margins beside it; deep inside it is still there.
     viewer.page.keyboard.press("z")
     viewer.settle()
@@ -654,6 +667,86 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
             row[2:], (total.sum(), total.sum(), total.mean(), total.min(), total.max()), strict=True
         ):
             assert ps_of(text) == pytest.approx(value[row[0]] * 1000, rel=1e-3)
+
+
+def drag_box(viewer: Viewer, first: str, last: str, start: float, end: float) -> list[list[str]]:
+    """Drag a box from one lane to another; return the rows of its table."""
+    viewer.page.locator(".tfprof-tl").focus()
+    viewer.page.keyboard.press("1")
+    viewer.page.mouse.move(*viewer.point(start, viewer.lane_y(first) - 3))
+    viewer.page.mouse.down()
+    viewer.page.mouse.move(*viewer.point(end, viewer.lane_y(last) + 3), steps=4)
+    viewer.page.mouse.up()
+    viewer.settle()
+    rows = viewer.page.locator(".tl-details tbody tr").evaluate_all(
+        "rows => rows.map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    viewer.page.keyboard.press("2")
+    return rows
+
+
+def test_kernels_of_one_name_are_one_row_whatever_their_op(gpu: Viewer) -> None:
+    gpu.show(-1, gpu.data.span_ps / 1e9 + 1)
+    tracks = gpu.data.tracks
+    label = tracks.loc[tracks["kind"] == "device", "label"].iloc[0]
+    gpu.page.evaluate("y => document.querySelector('.tfprof-tl').timeline.scrollTo(y)", gpu.lane_y(label) - 150)
+    gpu.settle()
+    rows = drag_box(gpu, label, label, 0, gpu.data.span_ps / gpu.item_unit)
+    events = gpu.events(label, 0)
+    by_op = gpu.data.names.loc[gpu.data.names["name"].isin(events["name"].unique())]
+    assert len(by_op) > by_op["name"].nunique()
+    assert {row[0]: int(row[1].replace(",", "")) for row in rows} == events["name"].value_counts().to_dict()
+    title = gpu.page.locator(".tl-details h5").text_content()
+    assert title.startswith(f"{len(events):,} events of {events['name'].nunique():,} names in ")
+    told = gpu.page.evaluate(SELECTION)
+    assert len(selected_rows(told, gpu.data, gpu.trace)) == len(events)
+
+
+def test_a_page_kept_small_says_what_it_does_not_know(browser) -> None:
+    report = Report([xspace.read(small().bytes())])
+    whole = report.timelines[0]
+    thin = thinned(whole, 1500)
+    payload = Payload(id="trace")
+    tab = timeline_tab(payload, thin.data, stats=([thin.stats], {}))
+    payload.tabs.append(tab)
+    viewer = Viewer(
+        *open_painted(browser, report_page(payload, "", "trace")), data=thin.data, trace=report.hosts[0].trace
+    )
+    page = viewer.page
+    viewer.show(-1, whole.span_ps / 1e9 + 1)
+    in_all = int(thin.count.sum())
+    assert in_all > 2 * len(thin.count)
+    assert viewer.state()["total"] == in_all
+    assert f" about {in_all:,} events: " in page.locator(".tl-foot").inner_text()
+    rows = drag_box(viewer, "tf_Compute #1", "tf_Compute #2", 0.5 * whole.span_ps / 1000, 0.6 * whole.span_ps / 1000)
+    told = page.evaluate(SELECTION)
+    events = len(selected_rows(thin.in_whole(told, whole), whole, report.hosts[0].trace))
+    said = page.locator(".tl-details h5").text_content()
+    count = int(said.removeprefix("About ").split(" ")[0].replace(",", ""))
+    # But for those of a bar that is partly in the box.
+    assert count == pytest.approx(events, abs=2 * thin.count.max())
+    assert sum(int(row[1].replace(",", "")) for row in rows) == count
+    (merged,) = (row for row in rows if row[0].startswith("Merged into "))
+    assert f"In this page, which was kept small, {count - int(merged[1].replace(',', '')):,} event" in said
+    assert (merged[3], merged[5], merged[6]) == ("–", "–", "–")
+    # A bar has no self time, and says of how many events it is.
+    bar = next(
+        row for row in page.evaluate(DRAWN)["singles"] + page.evaluate(DRAWN)["bars"] if row[6].startswith("Merged")
+    )
+    page.evaluate(
+        """label => { const t = document.querySelector('.tfprof-tl').timeline; const track = t.tracks.find(each => each.label === label);
+        const store = t.stores.get(false); let event = store.laneFirst[track.lane];
+        while (!store.isBar(event)) event++;
+        t.select({ store, lane: track.lane, event }); }""",
+        bar[0],
+    )
+    pane = page.locator(".tl-details")
+    page.wait_for_function("() => document.querySelector('.tl-details h6')?.textContent.startsWith('Stats')")
+    shown = dict(zip(pane.locator("dt").all_text_contents(), pane.locator("dd").all_text_contents(), strict=True))
+    assert "Self time" not in shown
+    assert shown["Duration"].endswith(f"of {shown['Events merged'].split(' ')[0]} events together")
+    assert viewer.problems == []
+    page.context.close()
 
 
 def test_a_time_is_measured_between_edges(viewer: Viewer) -> None:
@@ -722,6 +815,9 @@ def test_search_counts_what_pandas_counts(cpu_fit: Viewer) -> None:
             assert said == "no hits"
             continue
         count, _, total = said.partition(" hits · ")
+        if not duration_ms[hit].any():
+            assert total == "without a duration"
+            continue
         assert int(count.replace(",", "")) == hit.sum()
         number, _, unit = total.partition(" ")
         assert float(number) * {"s": 1e3, "ms": 1, "µs": 1e-3}.get(unit, 1) == pytest.approx(
@@ -778,7 +874,13 @@ def test_a_highlight_from_python_is_a_name_an_op_or_a_text(viewer: Viewer) -> No
 def test_own_measurements_stand_on_the_same_axis(browser) -> None:
     report = Report([xspace.read(small().bytes())])
     report.add_track(
-        pd.DataFrame({"start_us": [4_000, 5_000], "duration_us": [900, 100], "name": ["load", HOSTILE]}),
+        pd.DataFrame(
+            {
+                "start_us": [4_000, 5_000, 20_000, 20_500, 20_100],
+                "duration_us": [900, 100, 1_000, 1_000, 50],
+                "name": ["load", HOSTILE, "A", "B", "inside of A"],
+            }
+        ),
         name="My $$x$$",
     )
     viewer = open_report(browser, report)
@@ -794,6 +896,18 @@ def test_own_measurements_stand_on_the_same_axis(browser) -> None:
     x0, x1 = (viewer.point(t, 0)[0] for t in (4_000_000, 4_900_000))
     outline = page.locator(".tl-selected").bounding_box()
     assert (outline["x"], outline["x"] + outline["width"]) == (pytest.approx(x0, abs=2), pytest.approx(x1, abs=2))
+    # Nothing of the profiler's is said of them.
+    assert page.locator(".tl-details h6").count() == 0
+    # Where they overlap there is no self time: not in the pane, nor the tip, nor the table.
+    viewer.show(19.5, 22)
+    page.mouse.click(*viewer.point(20_200_000, viewer.lane_y("My $$x$$")))
+    viewer.settle()
+    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    assert shown["Self time"].startswith("– – not known: events overlap here")
+    assert "1.000 ms · self – · at 20.000000 ms" in page.locator(".tl-tip").inner_text()
+    rows = drag_box(viewer, "My $$x$$", "My $$x$$", 19_900_000, 21_600_000)
+    assert {row[0]: row[3] for row in rows} == {"A": "–"}
+    assert page.locator(".tl-details h5").text_content().startswith("1 event of 1 name in ")
     assert problems == []
     page.context.close()
 
@@ -1093,7 +1207,8 @@ def test_the_tools_fit_into_any_window(viewer: Viewer) -> None:
         page.locator(".tfprof-tl").focus()
         page.keyboard.press("?")
         keys = page.locator(".tl-help").bounding_box()
-        assert keys["x"] >= 0 and keys["x"] + keys["width"] <= width
+        assert keys["x"] >= 0
+        assert keys["x"] + keys["width"] <= width
         page.keyboard.press("Escape")
         # Also where the axis counts from a time of its own.
         viewer.show(10, 10.000_1)
@@ -1211,7 +1326,7 @@ def test_whose_tracks_they_are_is_seen_wherever_they_stand(gpu: Viewer) -> None:
     gpu.page.evaluate(pin, alike)
     gpu.settle()
     texts = gpu.page.locator(".tl-pinned .tl-name").all_inner_texts()
-    assert ["GPU:0", "GPU:1"] == [text.split("Stream")[0].strip() for text in texts if "Stream" in text]
+    assert [text.split("Stream")[0].strip() for text in texts if "Stream" in text] == ["GPU:0", "GPU:1"]
     gpu.page.evaluate("() => document.querySelector('.tl-main').style.height = '260px'")
     gpu.settle()
     gpu.show(0, 45, 10_000)

@@ -282,6 +282,12 @@ function act(timeline: Timeline, event: KeyboardEvent): boolean {
     case "ArrowDown":
       timeline.neighbour("down");
       return true;
+    case "Home":
+      timeline.goToEdge("start");
+      return true;
+    case "End":
+      timeline.goToEdge("end");
+      return true;
     case "PageUp":
       timeline.scrollTo(timeline.scroll - timeline.height * 0.8);
       return true;

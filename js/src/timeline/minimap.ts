@@ -7,6 +7,10 @@ import { mix, parseColor, shadeShare, type Rgb } from "./paint";
 const HEIGHT_PX = 26;
 const REACH_PX = 5;
 
+/** What a drag from a place does. */
+type Mode = "move" | "left" | "right" | "new";
+const CURSORS: Record<Mode, string> = { move: "grab", left: "ew-resize", right: "ew-resize", new: "crosshair" };
+
 export class Minimap {
   readonly element = h("div", { class: "tl-mini", "aria-hidden": "true" });
   private readonly canvas = h("canvas");
@@ -24,10 +28,15 @@ export class Minimap {
     this.element.append(this.canvas, this.before, this.after, this.window);
     this.before.style.left = "0";
     this.after.style.right = "0";
-    let grip: { x: number; start: number; end: number; mode: "move" | "left" | "right" | "new" } | null = null;
+    let grip: { x: number; start: number; end: number; mode: Mode } | null = null;
     const at = (event: PointerEvent) => {
       const box = this.element.getBoundingClientRect();
       return Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    };
+    const modeAt = (x: number): Mode => {
+      const [start, end] = this.shown;
+      const reach = REACH_PX / this.element.clientWidth;
+      return Math.abs(x - start) < reach ? "left" : Math.abs(x - end) < reach ? "right" : x > start && x < end && end - start < 0.98 ? "move" : "new";
     };
     const time = (share: number) => {
       const [start, end] = this.whole();
@@ -37,12 +46,9 @@ export class Minimap {
       "pointerdown",
       (event) => {
         if (event.button !== 0) return;
-        const width = this.element.getBoundingClientRect().width;
         const x = at(event);
         const [start, end] = this.shown;
-        const reach = REACH_PX / width;
-        const mode = Math.abs(x - start) < reach ? "left" : Math.abs(x - end) < reach ? "right" : x > start && x < end && end - start < 0.98 ? "move" : "new";
-        grip = { x, start, end, mode };
+        grip = { x, start, end, mode: modeAt(x) };
         this.element.setPointerCapture(event.pointerId);
       },
       { signal },
@@ -50,8 +56,11 @@ export class Minimap {
     this.element.addEventListener(
       "pointermove",
       (event) => {
-        if (grip === null) return;
         const x = at(event);
+        if (grip === null) {
+          this.element.style.cursor = CURSORS[modeAt(x)];
+          return;
+        }
         if (grip.mode === "move") move(time(grip.start + x - grip.x), time(grip.end + x - grip.x));
         else {
           const other = grip.mode === "left" ? grip.end : grip.mode === "right" ? grip.start : grip.x;

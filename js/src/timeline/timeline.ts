@@ -49,14 +49,14 @@ interface Range {
 const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 500;
-/** From this share of the trace on, time before the first event is left out. */
 const OUTSIDE_PX = 4;
 const MOST_EMPTY = 0.02;
+/** From this share of the trace on, time before the first event is left out. */
 const MOST_STEP_TRACKS = 4;
-
 /** Share of the frame that pinned tracks take, so that there is room to scroll the others. */
 const MOST_PINNED = 0.5;
 export class Timeline implements Mounted {
+
   readonly root: HTMLElement;
   readonly viewport: Viewport;
   // Its parts, each with a state of its own.
@@ -322,13 +322,13 @@ export class Timeline implements Mounted {
     return (time - this.left) / this.perPx;
   }
 
-  get width(): number {
   /** Where a time is in the frame, cut off a little beyond its edges: browsers draw nothing that is millions of pixels wide. */
   private inFrame(start: number, end: number): [number, number] {
     return [Math.max(-OUTSIDE_PX, this.xOf(start)), Math.min(this.width + OUTSIDE_PX, this.xOf(end))];
   }
 
     return this.room.width;
+  get width(): number {
   }
 
   get height(): number {
@@ -348,9 +348,9 @@ export class Timeline implements Mounted {
       isCollapsed: (section, track) => this.shownTracks.folded.has(`${section}:${track}`),
       isShown: (index) => this.shownTracks.isShown(index),
       isPinned: (index) => this.shownTracks.pinned.has(index),
-    });
       mostPinned: (this.room.height || FIRST_HEIGHT_PX) * MOST_PINNED,
     this.spacer.style.height = `${this.layout.height + this.room.top}px`;
+    });
   }
 
   private hiddenEvents: Promise<void> | null = null;
@@ -476,6 +476,13 @@ export class Timeline implements Mounted {
   }
 
   go(start: number, end: number): void {
+  goToEdge(edge: "start" | "end"): void {
+    const [low, high] = this.whole();
+    const [start, end] = this.viewport.target;
+    const left = edge === "start" ? low : high - (end - start);
+    if (end - start < high - low) this.go(left, left + end - start);
+  }
+
     this.viewport.moveTo(start, end, performance.now(), this.smooth);
     this.invalidate();
   }
@@ -519,9 +526,9 @@ export class Timeline implements Mounted {
     this.tool = tool;
     this.overlay.element.dataset["tool"] = tool;
     this.toolbar.showTool(tool);
-  }
     this.showHint();
 
+  }
   select(place: Place | null, reveal = false): void {
     this.selected = place;
     this.wanted = null;

@@ -13,6 +13,7 @@ const TOOL_BUTTONS: [Tool, string, string][] = [
 const KEYS: [string, string][] = [
   ["W S", "zoom in, out at the pointer"],
   ["A D", "move left, right"],
+  ["Home End", "the start, the end of the trace"],
   ["F", "fit the selection"],
   ["Z 0", "the whole trace"],
   ["← →", "previous, next event on the track"],
@@ -23,7 +24,7 @@ const KEYS: [string, string][] = [
   ["/", "search; Enter and Shift + Enter: next, previous hit"],
   ["Esc", "take back: selection, search, marks"],
   ["Wheel", "zoom (Shift: move, Alt: scroll the tracks)"],
-  ["Wheel on labels", "scroll the tracks"],
+  ["Wheel on labels", "scroll the tracks, as do PageUp, PageDown"],
   ["Double click", "zoom to an event"],
 ];
 
@@ -47,11 +48,34 @@ export class Toolbar {
   ) {
     const group = h("div", { class: "tl-group", role: "radiogroup", "aria-label": "Tool" });
     for (const [tool, label, title] of TOOL_BUTTONS) {
-      const button = h("button", { type: "button", role: "radio", title, "aria-checked": tool === "pan" }, label);
-      button.addEventListener("click", () => timeline.setTool(tool), { signal });
+      const button = h("button", { type: "button", role: "radio", title, "aria-checked": tool === "pan", tabindex: tool === "pan" ? 0 : -1 }, label);
+      button.addEventListener(
+        "click",
+        (event) => {
+          timeline.setTool(tool);
+          // Arrows go from tool to tool for those who came by keys; after a click they are the trace's.
+          if (event.detail > 0) timeline.focus();
+        },
+        { signal },
+      );
       this.tools.set(tool, button);
       group.append(button);
     }
+    group.addEventListener(
+      "keydown",
+      (event) => {
+        const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+        const all = [...this.tools.keys()];
+        const at = all.findIndex((tool) => this.tools.get(tool) === event.target);
+        if (by === undefined || at < 0) return;
+        const next = all[(at + by + all.length) % all.length]!;
+        timeline.setTool(next);
+        this.tools.get(next)!.focus();
+        event.preventDefault();
+        event.stopPropagation();
+      },
+      { signal },
+    );
     const button = (label: string, title: string, run: () => void) => {
       const element = h("button", { type: "button", title, "aria-label": title }, label);
       element.addEventListener("click", run, { signal });
@@ -88,7 +112,10 @@ export class Toolbar {
     const last = h("div", { class: "tl-last" }, h("div", { class: "tl-group tl-menu" }, this.menu), this.more, h("div", { class: "tl-group" }, keys));
     this.element = h("div", { class: "tl-bar", role: "toolbar", "aria-label": "Timeline tools" }, group, zoom, search, this.hits, last);
     const outside = (event: Event) => {
-      if (this.menuIsOpen && !event.composedPath().includes(last)) this.toggleMenu(false);
+      const path = event.composedPath();
+      if (path.includes(last)) return;
+      if (this.menuIsOpen) this.toggleMenu(false);
+      if (!path.includes(this.help)) this.toggleHelp(false);
     };
     for (const event of ["pointerdown", "focusin"]) document.addEventListener(event, outside, { signal });
     last.addEventListener(
@@ -133,7 +160,10 @@ export class Toolbar {
   }
 
   showTool(tool: Tool): void {
-    for (const [each, button] of this.tools) button.setAttribute("aria-checked", String(each === tool));
+    for (const [each, button] of this.tools) {
+      button.setAttribute("aria-checked", String(each === tool));
+      button.tabIndex = each === tool ? 0 : -1;
+    }
   }
 
   showHidden(on: boolean): void {
