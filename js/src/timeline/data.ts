@@ -85,6 +85,29 @@ export class Store {
     }
   }
 
+  /** Of a page kept small: how many events each row stands for that is a bar. Null where there are no bars. */
+  counts: ReadonlyMap<number, number> | null = null;
+  /** Events of the trace before each one here. */
+  private before: Float64Array | null = null;
+
+  /** Takes rows for as many events as they stand for, if more than one. */
+  weigh(counts: ReadonlyMap<number, number> | null): this {
+    this.counts = counts;
+    this.before = counts === null ? null : new Float64Array(this.n + 1);
+    if (counts !== null) for (let i = 0; i < this.n; i++) this.before![i + 1] = this.before![i]! + (counts.get(this.row[i]!) ?? 1);
+    return this;
+  }
+
+  /** How many events of the trace `[low, high)` stand for. */
+  events(low: number, high: number): number {
+    return this.before === null ? high - low : this.before[high]! - this.before[low]!;
+  }
+
+  /** Whether it stands for several events of the trace, in a page kept small. */
+  isBar(event: number): boolean {
+    return this.before !== null && this.before[event + 1]! - this.before[event]! > 1;
+  }
+
   duration(event: number): number {
     return this.end[event]! - this.start[event]!;
   }

@@ -2,7 +2,7 @@
 
 import { h } from "../dom";
 import type { Names } from "./data";
-import type { Summary } from "./query";
+import { counted, type Summary } from "./summary";
 import { formatDuration } from "./ticks";
 
 export interface Field {
@@ -19,8 +19,36 @@ export interface Action {
   run(): void;
 }
 
-/** Rows of the table; how many there are is said. */
-const MOST_ROWS = 200;
+/** Rows of the table at first, and how many more at once: thousands take a browser a while. */
+const FIRST_ROWS = 200;
+const MORE_ROWS = 2000;
+
+type Value = number | string | null;
+
+/** Columns of the table of a box. */
+const COLUMNS: [string, (row: Summary, names: Names) => Value][] = [
+  ["Name", (row, names) => (row.name === null ? null : names.name[row.name]!)],
+  ["Count", (row) => row.count],
+  ["Total", (row) => row.total],
+  ["Self", (row) => row.self],
+  ["Mean", (row) => row.total / row.count],
+  ["Min", (row) => row.min],
+  ["Max", (row) => row.max],
+];
+const TOTAL = 2;
+
+/** Rows by a column, those without a value last; of equals, in the order that they are in. */
+export function sortedRows(rows: readonly Summary[], names: Names, column: number, descending: boolean): Summary[] {
+  const value = COLUMNS[column]![1];
+  const compare = new Intl.Collator("en", { numeric: true }).compare;
+  const keyed = rows.map((row) => ({ row, key: value(row, names) }));
+  keyed.sort((a, b) => {
+    if (a.key === null || b.key === null) return Number(a.key === null) - Number(b.key === null);
+    const order = typeof a.key === "string" ? compare(a.key, b.key as string) : a.key - (b.key as number);
+    return descending ? -order : order;
+  });
+  return keyed.map(({ row }) => row);
+}
 
 export class Details {
   readonly element = h("div", { class: "tl-details", hidden: true, role: "region", "aria-label": "Details of the selection" });
@@ -59,18 +87,61 @@ export class Details {
     return list;
   }
 
+  /** The order of the table, kept from box to box. */
+  private sorting = { column: TOTAL, descending: true };
+
   showSummary(title: string, rows: readonly Summary[], names: Names, unitPs: number, choose: (name: number) => void, actions: readonly Action[]): void {
-    const time = (ticks: number) => formatDuration(ticks * unitPs);
+    const time = (ticks: number | null) => (ticks === null ? "–" : formatDuration(ticks * unitPs));
     const body = h("tbody", {});
-    for (const row of rows.slice(0, MOST_ROWS)) {
-      const link = h("button", { type: "button", title: names.name[row.name]! }, names.name[row.name]!);
-      link.addEventListener("click", () => choose(row.name));
+    const line = (row: Summary): HTMLElement => {
       const cells = [row.count.toLocaleString("en-US"), time(row.total), time(row.self), time(row.total / row.count), time(row.min), time(row.max)];
-      body.append(h("tr", {}, h("td", {}, link), ...cells.map((cell) => h("td", {}, cell))));
+      if (row.name === null) {
+        const hint = "This page was kept small: the names of these events are not in it, nor how long each one is.";
+        return h("tr", {}, h("td", { class: "tl-merged", title: hint }, `Merged into ${counted(row.bars, "bar")}: names not in this page`), ...cells.map((cell) => h("td", {}, cell)));
+      }
+      const name = row.name;
+      const link = h("button", { type: "button", title: names.name[name]! }, names.name[name]!);
+      link.addEventListener("click", () => choose(name));
+      return h("tr", {}, h("td", {}, link), ...cells.map((cell) => h("td", {}, cell)));
+    };
+    const more = h("div", { class: "tl-actions" });
+    const heads = COLUMNS.map(([text], column) => {
+      const button = h("button", { type: "button" }, text, h("span", { class: "tl-sorted", "aria-hidden": "true" }));
+      button.addEventListener("click", () => {
+        const { sorting } = this;
+        // Names from A to Z first, numbers from the largest.
+        this.sorting = { column, descending: sorting.column === column ? !sorting.descending : column > 0 };
+        fill(FIRST_ROWS);
+      });
+      return h("th", { scope: "col" }, button);
+    });
+    const fill = (most: number) => {
+      const { column, descending } = this.sorting;
+      heads.forEach((head, i) => {
+        if (i === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        else head.removeAttribute("aria-sort");
+        head.querySelector(".tl-sorted")!.textContent = i !== column ? "" : descending ? " ▾" : " ▴";
+      });
+      body.replaceChildren(...sortedRows(rows, names, column, descending).slice(0, most).map(line));
+      const left = rows.length - most;
+      if (left <= 0) return more.replaceChildren();
+      const next = Math.min(left, MORE_ROWS);
+      const words = next === left ? `Show all ${counted(rows.length, "row")}` : `Show ${counted(next, "row")} more`;
+      const button = h("button", { type: "button" }, words);
+      button.addEventListener("click", () => {
+        const at = body.childElementCount;
+        fill(most + next);
+        // The button goes away; the keyboard goes on where it was.
+        body.children[at]?.querySelector("button")?.focus({ preventScroll: true });
+      });
+      more.replaceChildren(h("span", {}, `${counted(most, "row")} of ${rows.length.toLocaleString("en-US")} shown`), button);
+    };
+    const parts: HTMLElement[] = [h("h5", {}, title), this.actions(actions)];
+    if (rows.length > 0) {
+      fill(FIRST_ROWS);
+      parts.push(h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body), more);
     }
-    const head = ["Name", "Count", "Total", "Self", "Mean", "Min", "Max"].map((text) => h("th", { scope: "col" }, text));
-    const more = rows.length > MOST_ROWS ? ` · ${MOST_ROWS} of ${rows.length.toLocaleString("en-US")} names` : "";
-    this.element.replaceChildren(h("h5", {}, title + more), this.actions(actions), h("table", {}, h("thead", {}, h("tr", {}, ...head)), body));
+    this.element.replaceChildren(...parts);
     this.element.hidden = false;
   }
 

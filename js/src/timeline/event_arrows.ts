@@ -6,6 +6,7 @@ import { Flows, type Arrow } from "./flows";
 import { onScreen } from "./layout";
 import type { Bend } from "./overlay";
 import { placeOf, type Place } from "./query";
+import { shortName } from "./short_name";
 import type { Timeline } from "./timeline";
 
 const MOST_ARROWS = 300;
@@ -43,8 +44,8 @@ export class EventArrows {
       if (rows.length === 0) continue;
       const other = this.placeOfRow(rows[0]!);
       const name = this.timeline.names.name[other.store.name[other.event]!]!;
-      const text = rows.length === 1 ? `${label}: ${name}` : `${label}: ${name} and ${(rows.length - 1).toLocaleString("en-US")} more`;
-      this.timeline.details.addAction({ label: text, hint: "Go there", run: () => this.timeline.select(other, true) });
+      const more = rows.length === 1 ? "" : ` and ${(rows.length - 1).toLocaleString("en-US")} more`;
+      this.timeline.details.addAction({ label: `${label}: ${shortName(name)}${more}`, hint: `Go to ${name}`, run: () => this.timeline.select(other, true) });
     }
     this.timeline.invalidate();
   }

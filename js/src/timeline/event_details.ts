@@ -2,7 +2,9 @@
 
 import { scrollToReport } from "../show_in_trace";
 import type { Field } from "./details";
-import { eventAt, isOwn, pythonCall, selfTime, type Place } from "./query";
+import { eventAt, isOwn, pythonCall, type Place } from "./query";
+import { selfTime } from "./self_time";
+import { shortName } from "./short_name";
 import { Stats } from "./stats";
 import { formatDuration, formatTime } from "./ticks";
 import type { Timeline } from "./timeline";
@@ -37,6 +39,7 @@ export class EventDetails {
     const track = this.timeline.tracks[this.timeline.trackOf(store, lane)]!;
     const name = store.name[event]!;
     const self = selfTime(place, track);
+    const isBar = store.isBar(event);
     const fields: Field[] = [];
     const { names, unit } = this.timeline;
     if (names.type[name] && names.role[name] === "op") fields.push({ label: "Op type", value: names.type[name]! });
@@ -46,10 +49,13 @@ export class EventDetails {
       if (call.source !== null) fields.push({ label: "Source", value: call.source, meaning: "where the function begins; the profiler notes no folder" });
       else fields.push({ label: "Source", value: call.module ?? "not known", meaning: call.module === null ? "a method that is written in C" : "a module; the function is written in C" });
     }
-    if (names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
+    if (!isBar && names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
-    fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit) });
-    if (self === null) fields.push({ label: "Self time", value: "–", meaning: "not known: events overlap here, none is inside another" });
+    const merged = store.events(event, event + 1).toLocaleString("en-US");
+    fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit), ...(isBar && { meaning: `of ${merged} events together` }) });
+    if (isBar) fields.push({ label: "Name", value: "of the longest of them", meaning: "this page was kept small: the others' names are not in it" });
+    else if (self === "merged") fields.push({ label: "Self time", value: "–", meaning: "not known: events inside it are merged into bars in this page, which was kept small" });
+    else if (self === "overlap") fields.push({ label: "Self time", value: "–", meaning: "not known: events overlap here, none is inside another" });
     else if (self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
     const onDevice = track.kind === "device" || track.kind === "derived";
     fields.push({ label: onDevice ? "Stream" : track.kind === "own" || track.kind === "steps" ? "Track" : "Thread", value: track.hint });
@@ -123,7 +129,8 @@ export class EventDetails {
   private async showStats(place: Place): Promise<void> {
     const { stats } = this.timeline.item;
     const track = this.timeline.tracks[this.timeline.trackOf(place.store, place.lane)]!;
-    if (!isOwn(track)) return;
+    // The user's own events have none: nothing of the profiler's is missing there.
+    if (!isOwn(track) || track.kind === "own") return;
     if (this.timeline.item.flows !== undefined && !track.hidden) void this.timeline.eventArrows.showFlows(place);
     if (stats === undefined) return;
     this.stats ??= Stats.load(stats, this.timeline.ctx);
@@ -136,7 +143,7 @@ export class EventDetails {
       if (told !== null) {
         for (const way of told.ways) {
           const more = way.count === 1 ? "" : ` and ${(way.count - 1).toLocaleString("en-US")} more`;
-          this.timeline.details.addAction({ label: `${way.label}: ${way.name}${more}`, hint: "Go there", run: () => this.timeline.goTo(way) });
+          this.timeline.details.addAction({ label: `${way.label}: ${shortName(way.name)}${more}`, hint: `Go to ${way.name}`, run: () => this.timeline.goTo(way) });
         }
         if (!part.details) return this.timeline.details.addStats(told.stats, " (from Python)", "The details of this page's events were left out to keep it small; Python has them.");
       }

@@ -33,7 +33,7 @@ export class Boxes {
   row: Int32Array;
   /** The event drawn, or the longest of those merged. */
   event: Int32Array;
-  /** How many events; more than one in a merged bar. */
+  /** How many events of the trace; more than one in a merged bar. */
   count: Int32Array;
   /** Ticks in which it is busy. */
   busy: Float64Array;
@@ -89,10 +89,12 @@ export interface Drawn {
   total: number;
   /** Those of them with a rectangle of their own. */
   alone: number;
+  /** Whether some are known as a bar of the page only, so that it isn't certain how many are in the window. */
+  isAbout: boolean;
 }
 
 export function makeDrawn(): Drawn {
-  return { singles: new Boxes(), bars: new Boxes(), total: 0, alone: 0 };
+  return { singles: new Boxes(), bars: new Boxes(), total: 0, alone: 0, isAbout: false };
 }
 
 /** The shade for a share of busy time: what exists has at least the lightest. */
@@ -118,6 +120,7 @@ export function draw(
   out.bars.n = 0;
   out.total = 0;
   out.alone = 0;
+  out.isAbout = false;
   for (let row = 0; row < rows.length; row++) {
     const { store, lane } = rows[row]!;
     drawLane(store, lane, row, window, minPx, look, marksOf?.get(store) ?? null, out);
@@ -144,7 +147,9 @@ function drawLane(
   // Whole pixels, so that the edge of the window doesn't change the shade of a bar.
   let i = store.firstEnd(Math.floor(window.start / bin) * bin, first, last);
   const stop = store.firstStart(Math.ceil(window.end / bin) * bin, i, last);
-  out.total += stop - i;
+  const events = store.events(i, stop);
+  out.total += events;
+  if (events > stop - i) out.isAbout = true;
 
   // The bar being made: pixel `at`, from `left` on. An event that ends in the next pixel leaves time over for it.
   let at = NaN;
@@ -191,8 +196,9 @@ function drawLane(
     if (end[i]! - from >= bin) {
       close(Math.min((at + 1) * bin, from));
       lookBefore = -1;
-      singles.add(from, end[i]!, row, i, 1, end[i]! - from, 0, marks !== null && marks.before[i + 1]! > marks.before[i]! ? 1 : 0);
-      out.alone++;
+      const here = store.events(i, i + 1);
+      singles.add(from, end[i]!, row, i, here, end[i]! - from, 0, marks !== null && marks.before[i + 1]! > marks.before[i]! ? 1 : 0);
+      if (here === 1) out.alone++;
       free = end[i]!;
       i++;
       continue;
@@ -206,7 +212,7 @@ function drawLane(
     if (longest < 0) open(pixel, i);
     const best = store.longest(i, j);
     if (store.duration(best) > store.duration(longest)) longest = best;
-    count += j - i;
+    count += store.events(i, j);
     busy += total[j]! - total[i]!;
     if (marks !== null && marks.before[j]! > marks.before[i]!) marked = 1;
     const over = end[j - 1]! - pixelEnd;

@@ -6,7 +6,7 @@ import type { Model, Table } from "../types";
 import type { Field } from "./details";
 import type { Match } from "./query";
 import { shownValue } from "./stats";
-import { formatDuration } from "./ticks";
+import { totalTime } from "./ticks";
 import type { Sent } from "./unmerge";
 
 const RESTS_MS = 200;
@@ -153,7 +153,7 @@ export class OnDemand {
     const answered = await this.ask({ kind: "search", text, match }).catch(() => null);
     if (answered === null) return null;
     const { count: many, total_ps } = answered.content as { count: number; total_ps: number };
-    return { count: many, words: `${count(many)} in the whole trace · ${formatDuration(total_ps)}` };
+    return { count: many, words: `${count(many)} in the whole trace · ${totalTime(total_ps)}` };
   }
 
   /** What is here of all, to follow the word "in". */

@@ -19,19 +19,22 @@ const SNAP_PX = 7;
  */
 export function eventInPixel(store: Store, lane: number, time: number, perPx: number, bin: number): { event: number; others: number } {
   const [from, to] = store.inside(lane, time, time + perPx);
-  const others = Math.max(0, to - from - 1);
   const middle = time + perPx / 2;
+  const found = (event: number) => {
+    const mine = event >= from && event < to ? store.events(event, event + 1) : Math.min(1, to - from);
+    return { event, others: store.events(from, to) - mine };
+  };
   const alone = (event: number) => store.duration(event) >= bin;
   // Edges are drawn at whole pixels, rounded: who has the middle has the pixel.
   const last = store.laneFirst[lane + 1]!;
   const over = store.firstEnd(middle, store.laneFirst[lane]!, last);
-  if (over < last && store.start[over]! < middle && alone(over)) return { event: over, others };
+  if (over < last && store.start[over]! < middle && alone(over)) return found(over);
   const left = Math.floor(middle / bin) * bin;
   let [low, high] = store.inside(lane, left, left + bin);
   // Only the outer ones can be as long as all of the bar.
   if (low < high && alone(low)) low++;
   if (low < high && alone(high - 1)) high--;
-  return { event: low < high ? store.longest(low, high) : eventAt(store, lane, middle, REACH_PX * perPx), others };
+  return found(low < high ? store.longest(low, high) : eventAt(store, lane, middle, REACH_PX * perPx));
 }
 
 export class Pointing {
@@ -133,7 +136,8 @@ export class Pointing {
     const all = this.timeline.eventDetails.fields(spot);
     const value = (label: string) => all.find((field) => field.label === label)?.value;
     const self = value("Self time");
-    lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${self === undefined || self === "–" ? "" : ` · self ${self}`} · at ${value("Start")}`));
+    const merged = store.events(event, event + 1);
+    lines.push(h("div", { class: "tl-time" }, `${value("Duration")}${merged > 1 ? ` of ${merged.toLocaleString("en-US")} events together` : ""}${self === undefined ? "" : ` · self ${self}`} · at ${value("Start")}`));
     const where = [value("Op") === undefined ? "" : `op ${value("Op")}`, value("Stream") ?? value("Thread") ?? value("Track"), value("Step")].filter(Boolean);
     lines.push(h("div", {}, where.join(" · ")));
     if (spot.others > 0) lines.push(h("div", {}, `and ${spot.others.toLocaleString("en-US")} more in this pixel: zoom in to tell them apart`));

@@ -28,64 +28,6 @@ export function eventAt(store: Store, lane: number, time: number, reach: number)
   return best;
 }
 
-/** An event's duration less that of its direct children, which lie in the lane below it. Null where events overlap, so that it has no children to speak of. */
-export function selfTime(place: Place, track: Track): number | null {
-  const { store, lane, event } = place;
-  const length = store.duration(event);
-  if (lane + 1 >= track.lane + track.lanes) return length;
-  const first = store.laneFirst[lane + 1]!;
-  const last = store.laneFirst[lane + 2]!;
-  const [start, end] = [store.start[event]!, store.end[event]!];
-  const from = store.firstStart(start, first, last);
-  if (from > first && store.end[from - 1]! > start && store.duration(from - 1) > 0) return null;
-  const to = store.firstStart(end, from, last);
-  let inside = store.total[to]! - store.total[from]!;
-  // XProf's rule: the end of the outer event closes the inner one too.
-  if (to > from) inside -= Math.max(0, store.end[to - 1]! - end);
-  return length - inside;
-}
-
-export interface Summary {
-  name: number;
-  count: number;
-  total: number;
-  self: number;
-  min: number;
-  max: number;
-}
-
-/** What the events that touch `[start, end]` in some lanes sum up to, by name; the most total time first. Whole events, not cut at the edges. */
-export function summarize(lanes: readonly { store: Store; lane: number; track: Track }[], start: number, end: number): Summary[] {
-  const byName = new Map<number, Summary>();
-  for (const { store, lane, track } of lanes) {
-    const first = store.laneFirst[lane]!;
-    const last = store.laneFirst[lane + 1]!;
-    const from = store.firstEnd(start, first, last);
-    let child = lane + 1 < track.lane + track.lanes ? store.laneFirst[lane + 1]! : -1;
-    const lastChild = child < 0 ? -1 : store.laneFirst[lane + 2]!;
-    if (child >= 0 && from < last) child = store.firstStart(store.start[from]!, child, lastChild);
-    for (let i = from; i < last && store.start[i]! <= end; i++) {
-      const length = store.duration(i);
-      let self = length;
-      while (child >= 0 && child < lastChild && store.start[child]! < store.end[i]!) {
-        if (store.start[child]! >= store.start[i]!) self -= Math.min(store.end[child]!, store.end[i]!) - store.start[child]!;
-        child++;
-      }
-      const name = store.name[i]!;
-      const row = byName.get(name);
-      if (row === undefined) byName.set(name, { name, count: 1, total: length, self, min: length, max: length });
-      else {
-        row.count++;
-        row.total += length;
-        row.self += self;
-        if (length < row.min) row.min = length;
-        if (length > row.max) row.max = length;
-      }
-    }
-  }
-  return [...byName.values()].sort((a, b) => b.total - a.total || b.count - a.count);
-}
-
 /** Ticks of `[start, end]` in which at least one event of some lanes runs. */
 export function busyTime(lanes: readonly { store: Store; lane: number }[], start: number, end: number): number {
   const parts = lanes.map(({ store, lane }) => {

@@ -47,6 +47,8 @@ export interface Shown {
   /** Events in the window on the visible tracks, and how many of them have a rectangle of their own. */
   total: number;
   alone: number;
+  /** Whether bars of a page kept small make the total uncertain. */
+  isAbout: boolean;
   rectangles: number;
   minPx: number;
 }
@@ -133,7 +135,7 @@ export class Scene {
     const boxes = bands.flatMap((band) => band.boxes).filter((box) => box.pinned || (box.bottom > top0 && box.top < bottom0));
     const window: Window = { start: view.start, end: view.start + view.width * view.perPx, perPx: view.perPx };
     this.detail.draw(boxes, window, this.look, marks, this.drawn);
-    const { singles, bars, total, alone } = this.drawn;
+    const { singles, bars, total, alone, isAbout } = this.drawn;
 
     const back = [...this.background(scrolled, view), ...this.areas(scrolled, view)];
     // Those pinned cover what scrolls away below them.
@@ -198,6 +200,7 @@ export class Scene {
       boxes,
       total,
       alone,
+      isAbout,
       rectangles: singles.n + bars.n,
       minPx: this.detail.minPx,
     };

@@ -5,7 +5,8 @@ import type { Within } from "../show_in_trace";
 import type { Side } from "../types";
 import type { Kind, Store } from "./data";
 import { findHits, isOwn, matchNames, step, type Hits, type Match, type Place } from "./query";
-import { formatDuration } from "./ticks";
+import { counted } from "./summary";
+import { totalTime } from "./ticks";
 import type { Timeline } from "./timeline";
 
 const READABLE_PX = 24;
@@ -89,7 +90,7 @@ export class Searching {
     const { count, total } = this.hits;
     // What is typed finds parts of names; a button or a table's row, whole names.
     const how = [match === "exact" ? "whole name" : match === "op" ? "of the op" : "", within.side === "device" ? "on devices" : within.side === "host" ? "on the host" : ""].filter(Boolean);
-    const text = (count === 0 ? "no hits" : `${count.toLocaleString("en-US")} ${count === 1 ? "hit" : "hits"} · ${formatDuration(total * this.timeline.unit)}`) + (how.length > 0 ? ` · ${how.join(", ")}` : "");
+    const text = (count === 0 ? "no hits" : `${counted(count, "hit")} · ${totalTime(total * this.timeline.unit)}`) + (how.length > 0 ? ` · ${how.join(", ")}` : "");
     const tell = (words: string) => {
       this.timeline.toolbar.showHits(words, false);
       this.timeline.live.textContent = words;

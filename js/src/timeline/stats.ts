@@ -86,6 +86,14 @@ export class Stats {
     );
   }
 
+  /** Row and value of each event that has a stat. */
+  *all(name: string): Generator<[number, string]> {
+    for (const column of this.columns) {
+      if (column.name !== name) continue;
+      for (let i = column.first; i < column.first + column.count; i++) yield [this.rows[i]!, this.texts[this.values[column.firstValue + this.codes[i]!]!]!];
+    }
+  }
+
   /** Of the event in this row of the timeline's table. */
   of(row: number): Stat[] {
     const found: Stat[] = [];

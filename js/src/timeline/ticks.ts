@@ -28,6 +28,11 @@ export function formatDuration(ps: number): string {
   return `${decimals(value, Math.min(digits, known))} ${unit}`;
 }
 
+/** The time of several events together, in words where they take none. */
+export function totalTime(ps: number): string {
+  return ps > 0 ? formatDuration(ps) : "without a duration";
+}
+
 /** A point in time, as exact as `precision` picoseconds: `123.456 ms`. */
 export function formatTime(ps: number, precision: number): string {
   if (ps === 0) return "0";

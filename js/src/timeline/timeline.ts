@@ -19,11 +19,12 @@ import { Overlay, type Rect } from "./overlay";
 import { parseColor } from "./paint";
 import { timelinePicture } from "./picture";
 import { Pointing } from "./pointing";
-import { busyTime, placeOf, summarize, type Place } from "./query";
+import { busyTime, placeOf, type Place } from "./query";
 import { Rows } from "./rows";
 import { Scene, type Shown } from "./scene";
 import { Searching } from "./searching";
 import { ShownTracks } from "./shown_tracks";
+import { counted, summarize, summaryWords } from "./summary";
 import { Telling } from "./telling";
 import { formatDuration, formatTime, ticks } from "./ticks";
 import sheet from "./timeline.css";
@@ -50,13 +51,13 @@ const SMOOTH_MS = 130;
 const SETTLED_MS = 250;
 const FIRST_HEIGHT_PX = 500;
 const OUTSIDE_PX = 4;
-const MOST_EMPTY = 0.02;
 /** From this share of the trace on, time before the first event is left out. */
+const MOST_EMPTY = 0.02;
 const MOST_STEP_TRACKS = 4;
 /** Share of the frame that pinned tracks take, so that there is room to scroll the others. */
 const MOST_PINNED = 0.5;
-export class Timeline implements Mounted {
 
+export class Timeline implements Mounted {
   readonly root: HTMLElement;
   readonly viewport: Viewport;
   // Its parts, each with a state of its own.
@@ -327,8 +328,8 @@ export class Timeline implements Mounted {
     return [Math.max(-OUTSIDE_PX, this.xOf(start)), Math.min(this.width + OUTSIDE_PX, this.xOf(end))];
   }
 
-    return this.room.width;
   get width(): number {
+    return this.room.width;
   }
 
   get height(): number {
@@ -349,8 +350,8 @@ export class Timeline implements Mounted {
       isShown: (index) => this.shownTracks.isShown(index),
       isPinned: (index) => this.shownTracks.pinned.has(index),
       mostPinned: (this.room.height || FIRST_HEIGHT_PX) * MOST_PINNED,
-    this.spacer.style.height = `${this.layout.height + this.room.top}px`;
     });
+    this.spacer.style.height = `${this.layout.height + this.room.top}px`;
   }
 
   private hiddenEvents: Promise<void> | null = null;
@@ -475,7 +476,6 @@ export class Timeline implements Mounted {
     this.go(start - margin, end + margin);
   }
 
-  go(start: number, end: number): void {
   goToEdge(edge: "start" | "end"): void {
     const [low, high] = this.whole();
     const [start, end] = this.viewport.target;
@@ -483,6 +483,7 @@ export class Timeline implements Mounted {
     if (end - start < high - low) this.go(left, left + end - start);
   }
 
+  go(start: number, end: number): void {
     this.viewport.moveTo(start, end, performance.now(), this.smooth);
     this.invalidate();
   }
@@ -527,8 +528,8 @@ export class Timeline implements Mounted {
     this.overlay.element.dataset["tool"] = tool;
     this.toolbar.showTool(tool);
     this.showHint();
-
   }
+
   select(place: Place | null, reveal = false): void {
     this.selected = place;
     this.wanted = null;
@@ -591,12 +592,11 @@ export class Timeline implements Mounted {
     });
     const lanes = boxes.map((box) => ({ store: box.store, lane: box.lane, track: this.tracks[box.track]! }));
     const { names } = this;
-    const rows = summarize(lanes, start, end);
-    const count = rows.reduce((sum, row) => sum + row.count, 0);
+    const summed = summarize(lanes, names, start, end);
     const busy = end > start ? busyTime(lanes, start, end) / (end - start) : 0;
     this.details.showSummary(
-      count === 0 ? `No event in these ${formatDuration((end - start) * this.unit)}` : `${count.toLocaleString("en-US")} events of ${rows.length.toLocaleString("en-US")} names in ${formatDuration((end - start) * this.unit)}, ${(100 * busy).toFixed(1)} % of it busy`,
-      rows,
+      summaryWords(summed, (end - start) * this.unit, busy),
+      summed.rows,
       names,
       this.unit,
       (name) => this.searching.searchFor(names.name[name]!),
@@ -783,7 +783,7 @@ export class Timeline implements Mounted {
     // The margins before and after the trace are no part of it.
     const time = formatDuration(Math.max(0, to - from) * unit) + (from <= whole0 && to >= whole1 ? " (all)" : "");
     const words =
-      `In view: ${time}, ${count(shown.total)} ${shown.total === 1 ? "event" : "events"}` +
+      `In view: ${time}, ${shown.isAbout ? "about " : ""}${counted(shown.total, "event")}` +
       (merged > 0 ? `: ${count(shown.alone)} one by one, ${count(merged)} short ${merged === 1 ? "one" : "ones"} merged into bars` : "");
     if (words !== this.count.textContent) this.count.textContent = words;
     // A line of its own: what is above it must not wrap now and then while the window moves.

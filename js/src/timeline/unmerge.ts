@@ -65,7 +65,7 @@ export function unmerge(page: Store, tracks: readonly Track[], unitPs: number, s
     }
   }
   laneFirst[laneFirst.length - 1] = at;
-  return new Store(start, end, name, laneFirst, row);
+  return new Store(start, end, name, laneFirst, row).weigh(page.counts);
 }
 
 /** The page's names, and those that came with the events. */

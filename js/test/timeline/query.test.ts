@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Track } from "../../src/timeline/data";
-import { busyTime, eventAt, findHits, matchNames, selfTime, step, summarize } from "../../src/timeline/query";
+import { busyTime, eventAt, findHits, matchNames, step } from "../../src/timeline/query";
 import { randomLane, storeOf } from "./make";
 
 const track: Track = { section: 0, label: "", hint: "", kind: "host", hidden: false, first: 0, count: 0, lanes: 2, lane: 0, busyPs: 0 };
@@ -25,31 +25,6 @@ describe("eventAt", () => {
     expect(eventAt(store, 0, 150, 5)).toBe(-1);
     expect(eventAt(store, 0, 302, 5)).toBe(2);
     expect(eventAt(store, 1, 35, 4)).toBe(-1);
-  });
-});
-
-describe("selfTime", () => {
-  it("takes the direct children off", () => {
-    expect(selfTime({ store, lane: 0, event: 0 }, track)).toBe(50);
-    expect(selfTime({ store, lane: 0, event: 1 }, track)).toBe(50);
-    expect(selfTime({ store, lane: 1, event: 3 }, track)).toBe(20);
-  });
-  it("is unknown where events overlap, and cuts a child that outlasts its parent", () => {
-    const over = storeOf([{ start: 10, duration: 20 }, { start: 50, duration: 20 }], [{ start: 5, duration: 10 }, { start: 60, duration: 30 }]);
-    expect(selfTime({ store: over, lane: 0, event: 0 }, track)).toBeNull();
-    expect(selfTime({ store: over, lane: 0, event: 1 }, track)).toBe(10);
-  });
-});
-
-describe("summarize", () => {
-  it("adds up whole events by name", () => {
-    const lanes = [0, 1].map((lane) => ({ store, lane, track }));
-    const rows = summarize(lanes, 0, 1000);
-    expect(rows.map((row) => row.name)).toEqual([0, 1, 3, 2]);
-    expect(rows[1]).toEqual({ name: 1, count: 2, total: 70, self: 70, min: 20, max: 50 });
-    expect(rows[0]).toEqual({ name: 0, count: 1, total: 100, self: 50, min: 100, max: 100 });
-    expect(summarize(lanes, 35, 60).map((row) => row.name)).toEqual([0, 3]);
-    expect(summarize(lanes, 101, 199)).toEqual([]);
   });
 });
 
