@@ -85,7 +85,7 @@ export async function pictureSvg({ title, view, labels = [], left = 0, tints = [
     svg.append(element("rect", { x: MARGIN + x, y: top + y, width, height, fill: color, "fill-opacity": 0.09, stroke: color }));
   }
   for (const { textX, textY, color, text } of tints) {
-    const [middle, wide] = [MARGIN + textX, text.length * 6.6 + 10];
+    const [middle, wide] = [MARGIN + textX, text.length * 7.4 + 8];
     svg.append(element("rect", { x: middle - wide / 2, y: top + textY - 8.5, width: wide, height: 17, rx: 3, fill: color }));
     svg.append(element("text", { x: middle, y: top + textY + 4, "text-anchor": "middle", "font-weight": 600, fill: palette.paper }, text));
   }

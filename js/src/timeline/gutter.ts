@@ -145,7 +145,7 @@ export class Gutter {
       { type: "button", class: "tl-name", "data-action": "toggle", title: hint },
       h("span", { class: "tl-triangle", "aria-hidden": "true" }, triangle ? "▶" : ""),
       // On top of all, tracks of several devices may be called alike.
-      band.wanted && this.tracks.some((each) => each !== track && each.label === text) ? h("span", { class: "tl-of" }, shortly(this.sections[band.section]!.title)) : null,
+      band.wanted && this.tracks.some((each) => each !== track && each.label === text) && this.sections[band.section]!.title !== text ? h("span", { class: "tl-of" }, shortly(this.sections[band.section]!.title)) : null,
       h("span", { class: "tl-text" }, head),
       tail === undefined ? null : h("span", { class: "tl-tail" }, tail),
       rest === undefined ? null : h("span", { class: "tl-text tl-rest" }, rest),

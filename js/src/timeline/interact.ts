@@ -100,7 +100,8 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
         return;
       }
       if (drag === null || drag.id !== event.pointerId) {
-        if (event.pointerType !== "touch") timeline.pointing.hoverAt(here);
+        // A mark's label has words of its own.
+        if (event.pointerType !== "touch") timeline.pointing.hoverAt((event.target as Element).closest(".tl-length") ? null : here);
         return;
       }
       if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < CLICK_PX) return;
@@ -187,19 +188,24 @@ export function listenToPointer(timeline: Timeline, over: HTMLElement, gutter: H
   // A finger scrolls the tracks as far as they go; where they end, and with tools that only take a time, it scrolls the page.
   let fingerY = 0;
   for (const part of [over, gutter]) {
-    part.addEventListener("touchstart", (event) => (fingerY = event.touches[0]!.clientY), { signal, passive: true });
+    const move = (event: TouchEvent) => {
+      const by = fingerY - event.touches[0]!.clientY;
+      fingerY -= by;
+      const pans = part === gutter || drag?.mode === "pan";
+      const takes = event.touches.length > 1 || drag?.mode === "box" || (pans && timeline.canScroll(by));
+      if (takes && event.cancelable) event.preventDefault();
+      if (part === gutter && takes) timeline.scrollTo(timeline.scroll + by);
+    };
     part.addEventListener(
-      "touchmove",
+      "touchstart",
       (event) => {
-        const by = fingerY - event.touches[0]!.clientY;
-        fingerY -= by;
-        const pans = part === gutter || drag?.mode === "pan";
-        const takes = event.touches.length > 1 || drag?.mode === "box" || (pans && timeline.canScroll(by));
-        if (takes && event.cancelable) event.preventDefault();
-        if (part === gutter && takes) timeline.scrollTo(timeline.scroll + by);
+        fingerY = event.touches[0]!.clientY;
+        // A label that leaves the frame is no part of the page any more, and only itself still hears of the finger on it.
+        (event.target as HTMLElement).addEventListener("touchmove", move, { signal, passive: false });
       },
-      { signal, passive: false },
+      { signal, passive: true },
     );
+    part.addEventListener("touchmove", move, { signal, passive: false });
   }
   gutter.addEventListener(
     "wheel",

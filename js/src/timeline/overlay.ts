@@ -70,7 +70,7 @@ export class Overlay {
 
   /** `remove`: takes a range away. */
   constructor(remove: (range: number) => void) {
-    this.ranges.addEventListener("pointerdown", (event) => event.stopPropagation());
+    for (const event of ["pointerdown", "dblclick"]) this.ranges.addEventListener(event, (press) => press.stopPropagation());
     this.ranges.addEventListener("click", (event) => {
       const range = (event.target as Element).closest("button")?.closest(".tl-range");
       if (range) remove([...this.ranges.children].indexOf(range));
