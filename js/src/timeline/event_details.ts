@@ -1,6 +1,7 @@
 /** The details of an event: what is known of it, what the profiler noted, and the links to the report's tables. */
 
 import { scrollToReport } from "../show_in_trace";
+import type { Track } from "./data";
 import type { Field } from "./details";
 import { eventAt, isOwn, pythonCall, type Place } from "./query";
 import { selfTime } from "./self_time";
@@ -38,7 +39,6 @@ export class EventDetails {
     const { store, lane, event } = place;
     const track = this.timeline.tracks[this.timeline.trackOf(store, lane)]!;
     const name = store.name[event]!;
-    const self = selfTime(place, track);
     const isBar = store.isBar(event);
     const fields: Field[] = [];
     const { names, unit } = this.timeline;
@@ -52,17 +52,23 @@ export class EventDetails {
     if (!isBar && names.op[name] && names.op[name] !== names.name[name]) fields.push({ label: "Op", value: names.op[name]! });
     fields.push({ label: "Start", value: formatTime(store.start[event]! * unit, unit) });
     const merged = store.events(event, event + 1).toLocaleString("en-US");
-    fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit), ...(isBar && { meaning: `of ${merged} events together` }) });
-    if (isBar) fields.push({ label: "Name", value: "of the longest of them", meaning: "this page was kept small: the others' names are not in it" });
-    else if (self === "merged") fields.push({ label: "Self time", value: "–", meaning: "not known: events inside it are merged into bars in this page, which was kept small" });
-    else if (self === "overlap") fields.push({ label: "Self time", value: "–", meaning: "not known: events overlap here, none is inside another" });
-    else if (self !== store.duration(event)) fields.push({ label: "Self time", value: formatDuration(self * unit) });
+    fields.push({ label: "Duration", value: formatDuration(store.duration(event) * unit), ...(isBar && { meaning: `of ${merged} events together, which this page, kept small, has merged` }) });
+    // Of a bar there is none.
+    if (!isBar) fields.push(...this.selfTime(place, track));
     const onDevice = track.kind === "device" || track.kind === "derived";
     fields.push({ label: onDevice ? "Stream" : track.kind === "own" || track.kind === "steps" ? "Track" : "Thread", value: track.hint });
     if (onDevice) fields.push({ label: "Device", value: this.timeline.item.sections[track.section]!.title });
     const step = names.role[name] === "step" ? "" : this.stepOf(place);
     if (step !== "") fields.push({ label: "Step", value: step });
     return fields;
+  }
+
+  private selfTime(place: Place, track: Track): Field[] {
+    const self = selfTime(place, track);
+    const unknown = (meaning: string) => [{ label: "Self time", value: "–", meaning: `not known: ${meaning}` }];
+    if (self === "merged") return unknown("events inside it are merged into bars in this page, which was kept small");
+    if (self === "overlap") return unknown("events overlap here, none is inside another");
+    return self === place.store.duration(place.event) ? [] : [{ label: "Self time", value: formatDuration(self * this.timeline.unit) }];
   }
 
   showDetails(place: Place): void {
