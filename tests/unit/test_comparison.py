@@ -63,7 +63,10 @@ def test_ops_of_two_tensorflow_versions_find_one_another_and_add_up():
         ops.at["StatefulPartitionedCall/sequential_1/dense_1_2/BiasAdd", "name_before"] == "sequential/dense_1/BiasAdd"
     )
     assert ops.at["StatefulPartitionedCall/adam/Sqrt_5", "name_before"] == "Adam/Sqrt_5"
-    assert comparison.cautions == ["Other number of steps (20 → 12)"]
+    assert comparison.cautions == [
+        "Other number of steps (20 → 12)",
+        "steps are marked only before: without marks, the time between them is in them",
+    ]
 
 
 def test_ops_of_two_real_tensorflow_versions_add_up(capture):

@@ -7,7 +7,10 @@ import pytest
 
 from generate import Space, gpu_capture
 from tfprof_widgets.analysis.events import Trace
+from tfprof_widgets.analysis.pod import pod
 from tfprof_widgets.analysis.steps import CATEGORY_COLUMNS, Steps, find_steps
+from tfprof_widgets.analysis.tf_data import tf_data
+from tfprof_widgets.analysis.throughput import examples_per_s
 from tfprof_widgets.analysis.utilization import utilization
 from tfprof_widgets.xspace import read
 
@@ -139,3 +142,102 @@ def test_an_op_that_the_executor_runs_on_the_host_is_no_launch():
     table = steps_of(gpu.space).table
     assert np.allclose(table["host_compute_ms"], 1.3)
     assert np.allclose(table["kernel_launch_ms"], 0.1)  # before, between and after the kernel and the op
+
+
+@pytest.mark.parametrize("mark", [True, False])
+def test_a_copy_ahead_makes_no_step_longer(mark):
+    """The host is many steps ahead, and copies each batch on another stream while the device computes the steps before."""
+    gpu = Gpu()
+    for i in range(10):
+        gpu.step(i, 1_000 * i, 990, mark=mark)
+        gpu.kernel("MemcpyH2D", 1_000 * i + 20, 1_000 * i + 50, 200, on=gpu.other)
+        gpu.kernel("gemm", 1_000 * i + 60, 300 + 3_000 * i, 3_000)
+    steps = steps_of(gpu.space)
+    assert np.allclose(steps.table["duration_ms"][1:], 3)
+    assert steps.table["duration_ms"].sum() == pytest.approx(30.3)
+    assert steps.between_runs_ms == 0
+
+
+def test_a_collective_beside_the_next_step_is_counted_once():
+    gpu = Gpu()
+    for i in range(8):
+        gpu.step(i, 3_000 * i, 2_900)
+        gpu.kernel("gemm", 3_000 * i + 50, 3_000 * i + 150, 2_500)
+        gpu.kernel("ncclDevKernel_AllReduce", 3_000 * i + 60, 3_000 * i + 2_650, 950, on=gpu.other)
+    table = steps_of(gpu.space).table
+    assert np.allclose(table["duration_ms"][:-1], 3)
+    assert np.allclose(table["device_collective_ms"][:-1], 0.35)
+
+
+def test_what_is_copied_ahead_is_for_the_step_that_comes():
+    """A thread of tf.data copies, which belongs to no step, right before the kernels of each."""
+    gpu = Gpu()
+    copier = gpu.space.plane("/host:CPU").line("tf_data_private_threadpool/9", id=9)
+    for i in range(8):
+        gpu.step(i, 3_000 * i, 2_900, process_us=40)
+        gpu.kernel("gemm", 3_000 * i + 20, 3_000 * i + 1_000, 1_800)
+        gpu.kernel("MemcpyH2D", 3_000 * i + 100, 3_000 * i + 200, 600, by=copier, on=gpu.other)
+    assert np.allclose(steps_of(gpu.space).table["input_ms"], 0.6)
+
+
+def test_without_launches_the_time_tells_the_step():
+    space = Space("worker-0")
+    python = space.plane("/host:CPU").line("python", id=1)
+    stream = space.plane("/device:GPU:0", id=1).line("Stream #1(Kernel)", id=1)
+    for i in range(8):
+        python.event("train", 3_000 * i, 2_900, step_num=i, _r=1)
+        stream.event("gemm", 3_000 * i + 100, 2_500)
+    table = steps_of(space).table
+    assert set(table["device"]) == {"/device:GPU:0"}
+    assert np.allclose(table["device_compute_ms"], 2.5)
+
+
+def test_a_step_whose_kernels_are_not_in_the_capture_enters_no_average():
+    gpu = Gpu()
+    for i in range(8):
+        gpu.step(i, 1_000 * i, 990)
+        if i < 6:
+            gpu.kernel("gemm", 1_000 * i + 50, 100 + 1_000 * i, 800)
+    steps = steps_of(gpu.space)
+    assert [("host_only" in flags) for flags in steps.table["flags"]] == [False] * 6 + [True] * 2
+    assert not steps.averaged[6:].any()
+    assert "without work on a device" in steps.notes[0]
+
+
+@pytest.mark.parametrize("marks", ["train", ""])
+def test_examples_per_second_count_the_time_between_marks(marks):
+    gpu = Gpu()
+    for i in range(10):
+        gpu.step(i, 5_000 * i, 3_900, mark=bool(marks))
+        gpu.kernel("gemm", 5_000 * i + 50, 5_000 * i + 100, 3_000)
+        gpu.space.plane("/host:CPU").line("tf_data", id=7).event("Iterator::Batch", 5_000 * i + 10, 5, batch_size=64)
+    trace = Trace(read(gpu.space.bytes()))
+    assert examples_per_s(trace, find_steps(trace)) == pytest.approx(64 / 0.005)
+
+
+def test_a_call_that_ran_nothing_on_the_device_is_no_other_device():
+    """Keras 3 calls once more at the end of each epoch, to be told that there is no batch left."""
+    gpu = Gpu()
+    for i in range(9):
+        gpu.step(i, 3_000 * i, 2_900 if i < 8 else 300, mark=False)
+        if i < 8:
+            gpu.kernel("gemm", 3_000 * i + 50, 3_000 * i + 100, 2_500)
+    compared = pod([steps_of(gpu.space).table])
+    assert set(compared.table["device"]) == {"/device:GPU:0"}
+    assert compared.stragglers.empty
+
+
+def test_waiting_beside_the_step_before_costs_nothing():
+    """The host is steps ahead of its device, and waits for its input then."""
+    gpu = Gpu()
+    get_next = gpu.space.plane("/host:CPU").line("tf_data_iterator_get_next", id=8)
+    for i in range(12):
+        at = 1_000 * i
+        gpu.step(i, at, 990)
+        get_next.event("IteratorGetNextOp::DoCompute", at + 10, 720, id=1000 + i, iter_num=0)
+        get_next.event("Iterator::Prefetch", at + 15, 700, id=7)
+        gpu.kernel("gemm", at + 20, 800 + 3_000 * i, 3_000)
+    trace = Trace(read(gpu.space.bytes()))
+    pipelines = tf_data(trace, find_steps(trace)).pipelines
+    assert pipelines["verdict"].tolist() == ["low"]
+    assert pipelines["blocked_ms"].tolist() == [0]

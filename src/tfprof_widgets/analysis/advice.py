@@ -132,6 +132,16 @@ class Run:
         """Number of steps of all kinds and hosts; 1 without steps, so that totals stand for the capture."""
         return max(sum(s.table["step"].nunique() for s in self.steps), 1)
 
+    def judged(self, steps: Steps) -> pd.DataFrame:
+        """The steps of a host, one row a device, that the averages are of."""
+        table = steps.table
+        return table[steps.averaged & (table["kind"].to_numpy(object) == self.kind)]
+
+    @property
+    def n_judged(self) -> int:
+        """How many those are of all hosts."""
+        return max(sum(len(self.judged(steps)) for steps in self.steps), 1)
+
     @property
     def n_device_steps(self) -> int:
         """The same, each counted on each device: sums over all devices divided by it are an average device's."""
@@ -300,7 +310,9 @@ def _long_gap(run: Run) -> Iterator[Finding]:
     )
     if not run.step_ms or longest_us * 1e6 < least_ps:
         return
-    of_hosts = [gaps_in_steps(trace, steps.table, least_ps) for trace, steps in zip(run.traces, run.steps, strict=True)]
+    of_hosts = [
+        gaps_in_steps(trace, run.judged(steps), least_ps) for trace, steps in zip(run.traces, run.steps, strict=True)
+    ]
     long_ms = sum(int((gaps.end_ps - gaps.start_ps).sum()) for gaps in of_hosts) / 1e9
     if not long_ms:
         return
@@ -320,7 +332,7 @@ def _long_gap(run: Run) -> Iterator[Finding]:
             f"{device} has nothing to do for {ms(duration_ms)} at {ms(start_ms)}"
             + (f", while the host runs {op}." if op else f", while Python's thread is in {host}." if host else _UNSEEN)
         ),
-        saves_ms=long_ms / run.n_device_steps,
+        saves_ms=long_ms / run.n_judged,
         confidence="medium",
         evidence={
             "Before": str(gaps.before[at])[:120],
@@ -394,7 +406,8 @@ def _within(trace: Trace, event: NDArray[np.int64], calls: NDArray[np.int64]) ->
 
 
 def _first_compilation(run: Run) -> Iterator[Finding]:
-    table = pd.concat([s.table for s in run.steps]) if run.steps else pd.DataFrame()
+    # Every device of a step waits for the same compiler.
+    table = pd.concat([s.table.iloc[s.slowest] for s in run.steps]) if run.steps else pd.DataFrame()
     if table.empty:
         return
     spent = table[table["compilation_ms"] > 0]
@@ -517,23 +530,25 @@ def _copies(run: Run) -> Iterator[Finding]:
     totals = {MEMCPY_H2D: 0.0, MEMCPY_D2H: 0.0}
     counts = {MEMCPY_H2D: 0, MEMCPY_D2H: 0}
     alone_ps = 0
+    # What a run that waits for its input copies to the device is part of that.
+    told = next(_input_bound(run), None) is not None
     for trace, steps in zip(run.traces, run.steps, strict=True):
         devices = device_events(trace)
         if not len(devices):
             continue
         start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
-        in_step = steps.step_of(trace)[devices.event] >= 0
+        in_step = np.isin(steps.step_of(trace)[devices.event], run.judged(steps)["step"].to_numpy())
         for kind in totals:
             mine = (devices.kind == kind) & in_step
             totals[kind] += float((end - start)[mine].sum()) / 1e9
             counts[kind] += int(mine.sum())
         # A copy beside a kernel costs nothing: the device computes meanwhile.
-        is_copy = np.isin(devices.kind, list(totals))
+        is_copy = np.isin(devices.kind, [kind for kind in totals if kind == MEMCPY_D2H or not told])
         looked_at = in_step & is_copy | ~is_copy & (devices.kind != OTHER)
         layer = is_copy.astype(np.int8)[looked_at]
         planes, plane = np.unique(devices.plane[looked_at], return_inverse=True)
         alone_ps += int(layered_union_ps(plane, start[looked_at], end[looked_at], layer, len(planes), 2)[:, 1].sum())
-    per_step = alone_ps / 1e9 / run.n_device_steps
+    per_step = alone_ps / 1e9 / run.n_judged
     if 100 * per_step < OUTPUT_MODERATE_PCT * run.step_ms:
         return
     yield Finding(
@@ -648,8 +663,10 @@ def _python_overhead(run: Run) -> Iterator[Finding]:
 
 
 def _idle(run: Run) -> Iterator[Finding]:
-    """The two above; where a device's long gap is the time outside TensorFlow, it is told, and its saving counted, once."""
-    gap, outside = next(_long_gap(run), None), next(_python_overhead(run), None)
+    """The two above. Where a device's long gap is the time outside TensorFlow, or that of waiting for input, its saving counts once."""
+    gap, outside, fed = (next(rule(run), None) for rule in (_long_gap, _python_overhead, _input_bound))
+    if gap is not None and fed is not None and gap.saves_ms <= 1.05 * fed.saves_ms:
+        gap = None  # the device waits for its input
     if gap is None or outside is None or not gap.statement.endswith(_UNSEEN) or gap.saves_ms > 1.05 * outside.saves_ms:
         yield from (finding for finding in (gap, outside) if finding is not None)
         return

@@ -13,6 +13,7 @@ import pandas as pd
 from .in_words import described, ms, share
 from .iterators import iterators
 from .op_stats import HOST
+from .steps import rank_of_kind
 from .tf_data import HIGH_INPUT_PCT, MODERATE_INPUT_PCT, TfData, frame, suggest, tf_data
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ _DEVICE_SIDE_COLUMNS = {
     "kind": "str", "measure": "str", "steps": "int64", "mean": "float64", "std": "float64", "min": "float64", "max": "float64",
     "median": "float64",
 }  # fmt: skip
-_KIND_ORDER = ("train", "Profiled batch", "test", "predict")
 _STEP_IN_A_SENTENCE = {
     "train": "a training step", "Profiled batch": "a batch", "test": "a test step", "predict": "a prediction step", "step": "a step",
 }  # fmt: skip
@@ -376,13 +376,12 @@ def _device_side(per_step: dict[str, NDArray[Any]], kinds: list[str]) -> pd.Data
 
 
 def _kinds(per_step: dict[str, NDArray[Any]]) -> list[str]:
-    """Kinds of the steps in averages: training first, the rest by the time that they take."""
+    """Kinds of the steps in averages, as the Overview orders them; those of one rank by the time that they take."""
     averaged = per_step["averaged"]
     total: dict[str, float] = {}
     for kind, duration in zip(per_step["kind"][averaged], per_step["duration_ms"][averaged], strict=True):
         total[kind] = total.get(kind, 0.0) + duration
-    by_time = sorted(total, key=lambda k: -total[k])
-    return sorted(by_time, key=lambda k: _KIND_ORDER.index(k) if k in _KIND_ORDER else len(_KIND_ORDER))
+    return sorted(total, key=lambda kind: (rank_of_kind(kind), -total[kind]))
 
 
 # ---- the answer ----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pandas as pd
 
 from .in_words import described, ms
 from .op_stats import IDLE, UNATTRIBUTED
-from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps
+from .steps import CATEGORIES, CATEGORY_COLUMNS, CATEGORY_LABELS, Steps, rank_of_kind
 from .throughput import examples_per_s
 from .utilization import Utilization, precision, utilization
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _TOP_OPS = 10
 # Kinds are shown in this order, then by total time: training is what people profile.
-_KIND_ORDER = ("train", "Profiled batch", "test", "predict")
 _STEP_IN_A_SENTENCE = {"train": "training step", "test": "test step", "predict": "prediction step", "step": "step"}
 _IN_A_SENTENCE = {"other": "everything else (Python among it)"}
 _NVIDIA_BY_CAPABILITY = (
@@ -188,7 +187,7 @@ def _step_time(steps: Sequence[Steps]) -> pd.DataFrame:
             "all_mean_ms": times_ms[of_kind, 0].mean(),
         }
         row |= zip(CATEGORY_COLUMNS, used[:, 1:].mean(axis=0), strict=True)
-        row["_rank"] = (_KIND_ORDER.index(one) if one in _KIND_ORDER else 0.5, -times_ms[of_kind, 0].sum())
+        row["_rank"] = (rank_of_kind(one), -times_ms[of_kind, 0].sum())
         result.append(row)
     result.sort(key=lambda row: row.pop("_rank"))
     return pd.DataFrame(result, columns=columns)

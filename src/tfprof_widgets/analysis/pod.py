@@ -75,6 +75,12 @@ class RunStraggler:
     others: int
 
 
+def _on_devices(table: pd.DataFrame) -> pd.DataFrame:
+    """A host's steps without those in which none of its devices did a thing, if they did in others: nobody waits for those."""
+    idle = (table["device"] == HOST_DEVICE).to_numpy()
+    return table if idle.all() else table[~idle]
+
+
 def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     """Align the steps of several hosts and compare them.
 
@@ -94,7 +100,7 @@ def pod(tables: Sequence[pd.DataFrame]) -> Pod:
     """
     notes: list[str] = []
     without = [str(t["host"].iloc[0]) if len(t) else f"host {i}" for i, t in enumerate(tables) if not len(t)]
-    used = [table for table in tables if len(table)]
+    used = [_on_devices(table) for table in tables if len(table)]
     if without and used:
         more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
         names = ", ".join(without[:_MOST_NAMED]) + more

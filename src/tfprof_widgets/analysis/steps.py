@@ -16,11 +16,13 @@ import pandas as pd
 
 from .device import (
     COLLECTIVE,
+    KERNEL,
     MEMCPY_D2D,
     MEMCPY_D2H,
     MEMCPY_H2D,
     MEMCPY_OTHER,
     MEMCPY_P2P,
+    MEMSET,
     OTHER,
     DeviceEvents,
     device_events,
@@ -88,6 +90,13 @@ _CALLS = frozenset(
     }
 )  # fmt: skip
 HOST_DEVICE = "/host:CPU"
+_KIND_ORDER = ("train", "", "Profiled batch", "test", "predict")
+
+
+def rank_of_kind(kind: str) -> int:
+    """Which kind of step a run is about: training, marks of the user's own, Keras' other kinds."""
+    return _KIND_ORDER.index(kind if kind in _KIND_ORDER else "")
+
 
 # Marks that mean a training step whoever wrote them; they win over marks of other names around them.
 _STEP_MARKS = frozenset({"train", "test", "predict", "TraceContext", "Profiled batch", "StepTrace"})
@@ -128,7 +137,8 @@ class Steps:
     table : DataFrame
         One row a step and device (host-only: one row a step), in time order: ``step``, ``kind``, ``host``, ``device``, ``start_ms``,
         ``duration_ms``, ``flags`` and one ``*_ms`` column a category, which sum to ``duration_ms``. ``flags`` holds the
-        words ``first``, ``last``, ``traced``, ``compiling``, ``end_of_data``, ``unmarked``, ``averaged``, separated by spaces.
+        words ``first``, ``last``, ``traced``, ``compiling``, ``end_of_data``, ``host_only``, ``unmarked``,
+        ``averaged``, separated by spaces.
     between_runs_ms : float
         Time between runs of unmarked steps (an epoch's start, validation's set-up), charged to no step.
     source : str
@@ -172,7 +182,8 @@ class _HostSteps:
     traced: NDArray[np.bool_]
     source: str
     event: NDArray[np.int64]  # the mark or call of each step; -1 where there is none
-    between_runs_ps: int = 0
+    #: Whether the time after a step belongs to none, and is worth telling.
+    pauses: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     last_of_run: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
 
 
@@ -225,7 +236,7 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
         notes.append("No steps were found: the step marks enclose no time.")
         return Steps(_empty_table(), 0.0, "", notes, step_of)
     layers = _breakdown(trace, devices, step_of, row_step, row_plane, row_start, row_end)
-    flags = _flags(trace, host, kind, n_steps, step_of, layers, row_step)
+    flags = _flags(trace, host, kind, n_steps, step_of, layers, row_step, row_plane)
 
     ps = {name: layers[:, i] for i, name in enumerate(_LAYERS)}
     ps["input"] = ps["input"] + ps.pop("copy_to_device")
@@ -243,13 +254,15 @@ def find_steps(trace: Trace, devices: DeviceEvents | None = None) -> Steps:
             **{f"{category}_ms": ps[category] / 1e9 for category in CATEGORIES},
         }
     )
-    between = host.between_runs_ps / 1e9 if host is not None else 0.0
+    between = _between_runs_ps(host, row_step, row_start, row_end) / 1e9 if host is not None else 0.0
     result = Steps(table, between, source, notes, step_of)
     left_out = int((~result.averaged[result.slowest]).sum())
     if left_out:
+        or_idle = ", without work on a device" if table["flags"].str.contains("host_only").any() else ""
         verb = "is" if left_out == 1 else "are"
         notes.append(
-            f"{left_out} of {n_steps} steps {verb} left out of the averages (first, last, traced, compiling or at the end of the data)."
+            f"{left_out} of {n_steps} steps {verb} left out of the averages (first, last, traced, compiling{or_idle} or at the end of the "
+            "data)."
         )
     return result
 
@@ -390,7 +403,8 @@ def _from_marks_and_calls(
     last_of_run[:-1] = ~together
     host_end = end.copy()
     host_end[:-1] = np.where(together, start[1:], end[:-1])
-    between = pause[~together & ~(marked[:-1] & marked[1:])]
+    pauses = np.zeros(n, np.bool_)
+    pauses[:-1] = ~together & ~(marked[:-1] & marked[1:])
     return _HostSteps(
         start_ps=start,
         end_ps=host_end,
@@ -399,7 +413,7 @@ def _from_marks_and_calls(
         traced=traced,
         source="marks" if marked.any() else "function calls",
         event=event,
-        between_runs_ps=int(np.maximum(between, 0).sum()),
+        pauses=pauses,
         last_of_run=last_of_run,
     )
 
@@ -431,7 +445,7 @@ def _from_starts(trace: Trace, event: NDArray[np.int64], source: str) -> _HostSt
     false = np.zeros(n, np.bool_)
     last = false.copy()
     last[-1] = True
-    return _HostSteps(start, end, np.full(n, "step", object), false, false.copy(), source, event, 0, last)
+    return _HostSteps(start, end, np.full(n, "step", object), false, false.copy(), source, event, false.copy(), last)
 
 
 def _name_kinds(trace: Trace, host: _HostSteps, step_of: NDArray[np.int64]) -> None:
@@ -562,21 +576,32 @@ def _inherit_on_devices(
     the steps, and what was launched when the step was over, is no part of it.
     """
     start, end = trace.start_ps[devices.event], trace.end_ps[devices.event]
-    order = np.lexsort((start, devices.plane))
-    plane, value = devices.plane[order], device_step[order]
-    last = np.maximum.accumulate(np.where(value >= 0, np.arange(len(order)), -1))
-    before = np.full(len(devices), -1, np.int64)
-    before[order] = np.where((last >= 0) & (plane[last] == plane), value[last], -1)
-
-    key = before * len(trace.space.plane_name) + devices.plane
+    n_planes = len(trace.space.plane_name)
     known = device_step >= 0
-    busy_until = np.zeros(int(key.max()) + 1, np.int64) if (before >= 0).any() else np.empty(0, np.int64)
-    np.maximum.at(busy_until, (device_step * len(trace.space.plane_name) + devices.plane)[known], end[known])
+    order = np.lexsort((start, devices.plane))
+    before, after = np.full(len(devices), -1, np.int64), np.full(len(devices), -1, np.int64)
+    before[order] = _last_known(devices.plane[order], device_step[order])
+    after[order] = _last_known(devices.plane[order][::-1], device_step[order][::-1])[::-1]
+    # What is copied to the device is for what comes; and where no launch was recorded, only the time is left to go by.
+    step = np.where(devices.kind == MEMCPY_H2D, after, before)
+    by_time = np.searchsorted(host.start_ps, start, side="right") - 1
+    unlaunched = ~np.isin(devices.plane, devices.plane[known])
+    step = np.where(unlaunched, by_time, step)
+
     begun = np.where(launch >= 0, trace.start_ps[launch], start)
     by_python = (launch >= 0) & (trace.line[launch] == trace.main_line)
-    open_ = np.flatnonzero(~known & (before >= 0) & ~by_python)
-    part = (begun[open_] < host.end_ps[before[open_]]) | (start[open_] < busy_until[key[open_]])
-    device_step[open_[part]] = before[open_[part]]
+    busy_until = np.zeros(len(host.start_ps) * n_planes, np.int64)
+    np.maximum.at(busy_until, (device_step * n_planes + devices.plane)[known], end[known])
+    open_ = np.flatnonzero(~known & (step >= 0) & ~by_python)
+    of = step[open_]
+    part = (begun[open_] < host.end_ps[of]) | (start[open_] < busy_until[of * n_planes + devices.plane[open_]])
+    device_step[open_[part]] = of[part]
+
+
+def _last_known(plane: NDArray[np.int32], step: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The step of each event or, where it has none, of the last one before it on its plane that has; else -1. Ordered by plane."""
+    last = np.maximum.accumulate(np.where(step >= 0, np.arange(len(step)), -1)) if len(step) else step
+    return np.where((last >= 0) & (plane[last] == plane), step[last], -1) if len(step) else step
 
 
 # ---- rows and their breakdown --------------------------------------------------------------------------------
@@ -588,25 +613,29 @@ def _rows(
     """One row a step and device that worked for it; the host itself where no device did. (step, plane, start, end)."""
     step: NDArray[np.int64] = np.empty(0, np.int64)
     plane, start, end = step, step, step
-    at = devices.event[(step_of[devices.event] >= 0) & (devices.kind != OTHER)]
+    mine = (step_of[devices.event] >= 0) & (devices.kind != OTHER)
+    at = devices.event[mine]
     if len(at):
         planes = trace.space.line_plane[trace.line[at]].astype(np.int64)
         key, inverse = np.unique(step_of[at] * len(trace.space.plane_name) + planes, return_inverse=True)
-        start = np.full(len(key), np.iinfo(np.int64).max)
-        end = np.full(len(key), np.iinfo(np.int64).min)
-        np.minimum.at(start, inverse, trace.start_ps[at])
-        np.maximum.at(end, inverse, trace.end_ps[at])
+        start, end = _spans(inverse, trace.start_ps[at], trace.end_ps[at], len(key))
         step, plane = np.divmod(key, len(trace.space.plane_name))
+        # Copies and collectives may run beside the computing of another step; a step without a kernel has nothing else.
+        computes = np.isin(devices.kind[mine], (KERNEL, MEMSET))
+        only = ~np.isin(np.arange(len(key)), inverse[computes])
+        core = computes | only[inverse]
+        begun, done = _spans(inverse[core], trace.start_ps[at][core], trace.end_ps[at][core], len(key))
         stored = _use_stored_spans(trace, devices, step_of, step, plane, start, end)
         if host is not None:
-            # A device takes a step up when the host has, and when it is done with the one before: what it waits for until its
-            # first kernel is the step's. A host that runs ahead of its device doesn't make the steps longer.
-            taken_up = np.minimum(start, np.maximum(host.start_ps[step], _done_before(step, plane, end)))
             # What the file says is a step stays one, unless a mark encloses it.
             encloses = host.marked[step] & (host.start_ps[step] <= start) & (host.end_ps[step] >= end)
             ours = ~stored | encloses
-            start = np.where(ours, taken_up, start)
-            end = np.where(ours, np.maximum(end, host.end_ps[step]), end)
+            # A device takes a step up when the host has, and when it is done with the one before: what it waits for until its
+            # first kernel is the step's. A host that runs ahead of its device doesn't make the steps longer.
+            taken_up = np.minimum(begun, np.maximum(host.start_ps[step], _done_before(plane, done)))
+            next_one = _next_one(plane, taken_up)
+            given_up = np.maximum(np.maximum(done, host.end_ps[step]), np.minimum(end, next_one))
+            start, end = np.where(ours, taken_up, start), np.where(ours, given_up, end)
     if host is not None:
         alone = np.setdiff1d(np.arange(n_steps), step)
         step = np.concatenate([step, alone])
@@ -617,15 +646,42 @@ def _rows(
     return step[order], plane[order], start[order], end[order]
 
 
-def _done_before(step: NDArray[np.int64], plane: NDArray[np.int64], end_ps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When each row's device was done with all steps before; the lowest number where there are none."""
-    lowest = np.iinfo(np.int64).min
-    done = np.full(len(step), lowest)
+def _spans(
+    group: NDArray[np.int64], start_ps: NDArray[np.int64], end_ps: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First start and last end of each group."""
+    start = np.full(n, np.iinfo(np.int64).max)
+    end = np.full(n, np.iinfo(np.int64).min)
+    np.minimum.at(start, group, start_ps)
+    np.maximum.at(end, group, end_ps)
+    return start, end
+
+
+def _done_before(plane: NDArray[np.int64], done_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When each row's device was done with all steps before; the lowest number where there are none. Ordered by step."""
+    before = np.full(len(plane), np.iinfo(np.int64).min)
     for each in np.unique(plane):
         rows = np.flatnonzero(plane == each)
-        rows = rows[np.argsort(step[rows], kind="stable")]
-        done[rows[1:]] = np.maximum.accumulate(end_ps[rows])[:-1]
-    return done
+        before[rows[1:]] = np.maximum.accumulate(done_ps[rows])[:-1]
+    return before
+
+
+def _next_one(plane: NDArray[np.int64], begun_ps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When each row's device began the next step; the largest number where there is none. Ordered by step."""
+    after = np.full(len(plane), np.iinfo(np.int64).max)
+    for each in np.unique(plane):
+        rows = np.flatnonzero(plane == each)
+        after[rows[:-1]] = begun_ps[rows[1:]]
+    return after
+
+
+def _between_runs_ps(
+    host: _HostSteps, row_step: NDArray[np.int64], row_start: NDArray[np.int64], row_end: NDArray[np.int64]
+) -> int:
+    """Time after the steps that end a run, until the next step begins on any device."""
+    start, end = _spans(row_step, row_start, row_end, len(host.start_ps))
+    pauses = np.flatnonzero(host.pauses[:-1]) if len(host.pauses) else np.empty(0, np.int64)
+    return int(np.maximum(start[pauses + 1] - np.maximum.accumulate(end)[pauses], 0).sum())
 
 
 def _stored_steps(trace: Trace) -> NDArray[np.int64]:
@@ -764,6 +820,7 @@ def _flags(
     step_of: NDArray[np.int64],
     layers: NDArray[np.int64],
     row_step: NDArray[np.int64],
+    row_plane: NDArray[np.int64],
 ) -> NDArray[np.object_]:
     """Words about each step; ``averaged`` for those that enter the averages."""
     compiling = np.zeros(n_steps, np.bool_)
@@ -779,7 +836,11 @@ def _flags(
             first[at[0]] = last[at[-1]] = True
             if len(at) > _MIN_STEPS_TO_TRIM:
                 trimmed[at[[0, -1]]] = True
-    averaged = present & ~(trimmed | traced | compiling | end_of_data)
+    # Where a device did nothing for a step as it did for others, the capture lacks its kernels, or it is no step like the others.
+    on_device = np.zeros(n_steps, np.bool_)
+    on_device[row_step[row_plane >= 0]] = True
+    host_only = np.isin(kind, list({*kind[on_device]})) & ~on_device & present
+    averaged = present & ~(trimmed | traced | compiling | end_of_data | host_only)
     for k in dict.fromkeys(kind):
         if not averaged[kind == k].any():
             averaged[(kind == k) & present] = True  # better a flagged average than none
@@ -789,6 +850,7 @@ def _flags(
         "traced": traced,
         "compiling": compiling,
         "end_of_data": end_of_data,
+        "host_only": host_only,
         "unmarked": ~host.marked if host is not None else np.zeros(n_steps, np.bool_),
         "averaged": averaged,
     }

@@ -191,12 +191,13 @@ def _frame(host: str, rows: list[dict[str, Any]], kinds: dict[str, str]) -> pd.D
 
 
 class _StepTimes:
-    """Duration (the longest device's), kind, and whether it enters averages, of each step; S steps, numbered from 0."""
+    """When (by the longest device), kind, and whether it enters averages, of each step; S steps, numbered from 0."""
 
     def __init__(self, steps: Steps | None) -> None:
         self.known = steps is not None and len(steps.table) > 0
         self.kinds: list[str] = []
         self.duration_ms = np.zeros(0)
+        self.start_ps = self.end_ps = np.zeros(0, np.int64)
         self.averaged = np.zeros(0, np.bool_)
         self._kind = np.zeros(0, np.int64)
         if steps is None or not len(steps.table):
@@ -204,6 +205,9 @@ class _StepTimes:
         number, duration_ms, kind = (steps.table[c].to_numpy()[steps.slowest] for c in ("step", "duration_ms", "kind"))
         self.duration_ms = np.zeros(number.max() + 1)
         self.duration_ms[number] = duration_ms
+        self.start_ps, self.end_ps = np.zeros((2, len(self.duration_ms)), np.int64)
+        self.start_ps[number] = np.rint(steps.table["start_ms"].to_numpy()[steps.slowest] * 1e9).astype(np.int64)
+        self.end_ps[number] = self.start_ps[number] + np.rint(duration_ms * 1e9).astype(np.int64)
         self.averaged = np.zeros(len(self.duration_ms), np.bool_)
         self.averaged[number] = steps.averaged[steps.slowest]
         self.kinds = list(dict.fromkeys(kind))
@@ -408,6 +412,8 @@ def _step_time(calls: _RootCalls, mine: NDArray[np.int64], steps: _StepTimes) ->
     if steps.known and (calls.step[judged] >= 0).all():
         step, group = np.unique(calls.step[judged], return_inverse=True)
         start, end = calls.start_ps[judged], calls.start_ps[judged] + calls.duration_ps[judged]
+        # A host that runs ahead of its device waits beside the step before: that costs no time.
+        start, end = np.maximum(start, steps.start_ps[step][group]), np.minimum(end, steps.end_ps[step][group])
         # Replicas read at the same time: the step waits as long as one of them does.
         waited = union_ps(group.astype(np.int64), start, end, len(step))
         return float(steps.duration_ms[step].mean()), float(waited.mean()) / 1e9

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .steps import rank_of_kind
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .events import Trace
     from .steps import Steps
 
+_PAUSE_MEDIANS = 5
 _LEADING_DIMENSION = re.compile(r"\[(\d+)[\],]")
 
 
@@ -61,7 +64,9 @@ def batch_size(trace: Trace, step_of: NDArray[np.int64]) -> int | None:
 
 
 def examples_per_s(trace: Trace, steps: Steps) -> float | None:
-    """Examples that an averaged training step (else the first kind of step) works through in a second.
+    """Examples that the averaged steps of the kind that the run is about work through in a second.
+
+    From the start of one to that of the next: time between marks counts too.
 
     Parameters
     ----------
@@ -79,10 +84,10 @@ def examples_per_s(trace: Trace, steps: Steps) -> float | None:
     if not len(used):
         return None
     kind = steps.table["kind"].to_numpy(object)[used]
-    used = used[kind == ("train" if (kind == "train").any() else kind[0])]
+    used = used[kind == min(kind, key=rank_of_kind)]
     step_of = steps.step_of(trace)
     size = batch_size(trace, step_of)
-    mean_ms = float(steps.table["duration_ms"].to_numpy()[used].mean())
+    mean_ms = _pace_ms(steps, used)
     if size is None or mean_ms <= 0:
         return None
     # With steps_per_execution one call takes several batches.
@@ -91,6 +96,17 @@ def examples_per_s(trace: Trace, steps: Steps) -> float | None:
     per_step = np.bincount(step_of[taken][step_of[taken] >= 0], minlength=int(step.max()) + 1)[step[used]]
     batches = float(per_step.mean()) if per_step.any() else 1.0
     return size * batches / (mean_ms / 1e3)
+
+
+def _pace_ms(steps: Steps, used: NDArray[np.int64]) -> float:
+    """Mean time from a step to the next one of its kind; pauses between runs, which many times a step's time tell, left out."""
+    step, start = (steps.table[name].to_numpy()[used] for name in ("step", "start_ms"))
+    mean_ms = float(steps.table["duration_ms"].to_numpy()[used].mean())
+    if steps.table["flags"].iloc[used].str.contains("unmarked").all():
+        return mean_ms  # it is that already
+    period = np.diff(start)[np.diff(step) == 1]
+    period = period[(period > 0) & (period < _PAUSE_MEDIANS * np.median(period))] if len(period) else period
+    return max(mean_ms, float(period.mean())) if len(period) else mean_ms
 
 
 def _most_frequent(values: NDArray[np.int64]) -> int:

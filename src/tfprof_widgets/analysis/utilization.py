@@ -210,6 +210,8 @@ def gaps_in_steps(trace: Trace, steps: pd.DataFrame, least_ps: float) -> Gaps:
             continue
         step_start = np.rint(mine["start_ms"].to_numpy() * 1e9).astype(np.int64)
         step_end = step_start + np.rint(mine["duration_ms"].to_numpy() * 1e9).astype(np.int64)
+        # Steps whose kernels overlap: their common time is that of the first.
+        step_start[1:] = np.maximum(step_start[1:], np.maximum.accumulate(step_end)[:-1])
         gap_start, gap_end, before, after = _gaps(start[at], end[at])
         gap, row = overlapping(gap_start, gap_end, step_start, step_end)
         low, high = np.maximum(gap_start[gap], step_start[row]), np.minimum(gap_end[gap], step_end[row])

@@ -107,6 +107,10 @@ def cautions(
         found.append(f"Steps were found only {'before' if all_steps[0] else 'after'}")
     elif runs[0].steps != runs[1].steps:
         found.append(f"Other number of steps ({runs[0].steps:,} → {runs[1].steps:,})")
+    if runs[0].steps and runs[1].steps and runs[0].unmarked != runs[1].unmarked:
+        found.append(
+            f"Steps are marked only {'after' if runs[0].unmarked else 'before'}: without marks, the time between them is in them"
+        )
     both = [name for name in before.versions if name in after.versions]
     versions = [(name, before.versions[name], after.versions[name]) for name in both]
     found += [f"Other {name} ({then} → {now})" for name, then, now in versions if then != now]

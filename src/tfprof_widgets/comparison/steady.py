@@ -38,6 +38,8 @@ class Run:
         Whether no step was steady, so that all of them are taken.
     span_ms : float
         From the first to the last event of the threads that the steps ran on: the profiled code as a whole.
+    unmarked : bool
+        Whether no step has a mark: each then goes on until the next one begins.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Run:
     left_out: int = 0
     unsteady: bool = False
     span_ms: float = 0.0
+    unmarked: bool = False
 
     @property
     def steps(self) -> int:
@@ -82,7 +85,8 @@ def run_of(report: Report, kind: str) -> Run:
         left_out += int(of_kind.sum() - steady.sum())
         flags += table["flags"].to_numpy(object)[steady].tolist()
     unsteady = bool(flags) and all(any(word in words for word in _UNSTEADY) for words in flags)
-    return Run(kind, np.concatenate(ms), np.concatenate(split), left_out, unsteady, _span_ms(report))
+    unmarked = bool(flags) and all("unmarked" in words for words in flags)
+    return Run(kind, np.concatenate(ms), np.concatenate(split), left_out, unsteady, _span_ms(report), unmarked)
 
 
 def _span_ms(report: Report) -> float:
