@@ -60,12 +60,14 @@ function sweep(store: Store, track: Track): Float64Array {
     running.length = kept;
     running.push(event);
     for (const other of crossed) self[other - origin] = self[event - origin] = NaN;
-    // In the order in which they began.
-    for (const [at, outer] of around.entries()) {
-      // A direct child of those only that enclose no other one around it.
-      if (around.some((each, i) => i > at && end[each]! <= end[outer]!)) continue;
+    // They are in the order in which they began: it is a direct child of those only that enclose none of the later ones.
+    let least = Infinity;
+    for (let at = around.length - 1; at >= 0; at--) {
+      const outer = around[at]!;
+      if (end[outer]! >= least) continue;
+      least = end[outer]!;
       self[outer - origin]! -= store.duration(event);
-      if (crossed.some((each) => start[each]! >= start[outer]! && end[each]! <= end[outer]!)) self[outer - origin] = NaN;
+      if (crossed.length > 0 && crossed.some((each) => start[each]! >= start[outer]! && end[each]! <= end[outer]!)) self[outer - origin] = NaN;
     }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Store } from "../../src/timeline/data";
+import { Store } from "../../src/timeline/data";
 import { Detail, draw, LEVELS, levelOf, makeDrawn, type Drawn, type Row, type Window } from "../../src/timeline/lod";
 import { findHits } from "../../src/timeline/query";
 import { bigStore, random, randomLane, storeOf } from "./make";
@@ -166,6 +166,25 @@ describe("Detail", () => {
     for (let i = 0; i < drawn.bars.n; i++) count += drawn.bars.count[i]!;
     expect(count).toBe(drawn.total);
   }
+
+  it("counts a bar of a page kept small as the events that it stands for", () => {
+    const lane = Array.from({ length: 300 }, (_, i) => ({ start: i * 10, duration: i % 3 === 0 ? 9 : 2 }));
+    const plain = storeOf(lane);
+    const counts = new Map(Array.from({ length: 100 }, (_, i) => [3 * i, 1 + (i % 4) * 50]));
+    const store = new Store(plain.start, plain.end, plain.name, plain.laneFirst, Uint32Array.from(plain.start, (_, i) => i)).weigh(counts);
+    const drawn = makeDrawn();
+    for (const perPx of [1, 4, 30, 500]) {
+      draw([{ store, lane: 0 }], { start: 0, end: 3000, perPx }, 1, 10_000, look, null, drawn);
+      expect(drawn.total).toBe(200 + 100 + 25 * (50 + 100 + 150));
+      expect(drawn.isAbout).toBe(true);
+      const parts = [drawn.singles, drawn.bars].flatMap((part) => [...part.count.slice(0, part.n)]);
+      expect(parts.reduce((sum, count) => sum + count, 0)).toBe(drawn.total);
+      // One by one are only those that are.
+      expect(drawn.alone).toBe(parts.filter((count) => count === 1).length);
+    }
+    draw([{ store, lane: 0 }], { start: 10, end: 28, perPx: 1 }, 1, 10_000, look, null, drawn);
+    expect([drawn.total, drawn.alone, drawn.isAbout]).toEqual([2, 2, false]);
+  });
 
   it("draws as fine as it can, and doesn't flicker while the window moves", () => {
     const store = bigStore(200_000, 30, 3);

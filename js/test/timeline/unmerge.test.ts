@@ -49,3 +49,11 @@ it("leaves the page's own as they are", () => {
   expect(withNames(names, sent).role).toEqual(["other", "other", "op"]);
   expect(names.name).toEqual(["a"]);
 });
+
+it("counts the bars that are left, and what came in a bar's place one by one", () => {
+  const counts = new Map([[2, 3], [1, 20]]);
+  const store = unmerge(new Store(page.start, page.end, page.name, page.laneFirst, page.row).weigh(counts), tracks, 1000, sent);
+  expect(Array.from({ length: store.n }, (_, i) => store.events(i, i + 1))).toEqual([1, 1, 1, 1, 1, 20, 1]);
+  expect(Array.from({ length: store.n }, (_, i) => store.isBar(i))).toEqual([false, false, false, false, false, true, false]);
+  expect(unmerge(page, tracks, 1000, sent).events(0, 7)).toBe(7);
+});
