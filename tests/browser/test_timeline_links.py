@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from generate import gpu_capture, pod_captures
+from generate import Space, gpu_capture, pod_captures
 from tfprof_widgets import xspace
 from tfprof_widgets.display.html import report_page
 from tfprof_widgets.report import Report
@@ -23,6 +23,11 @@ FOUND = ".tabulator-row.tfprof-found:visible"
 @pytest.fixture(scope="module")
 def generated() -> Report:
     return Report([xspace.read(gpu_capture(steps=30).bytes())])
+
+
+@pytest.fixture(scope="module")
+def copying() -> Report:
+    return Report([xspace.read(copies_back().bytes())])
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +49,6 @@ def viewer(browser, report: Report) -> Iterator[Viewer]:
 
 
 both = pytest.mark.parametrize("report", ["generated", "captured"], indirect=True)
-on_generated = pytest.mark.parametrize("report", ["generated"], indirect=True)
 
 
 def open_tab(viewer: Viewer, name: str) -> None:
@@ -260,7 +264,24 @@ def test_an_allocation_leads_to_what_was_held_then_and_back(viewer: Viewer, repo
     assert state["start"] * viewer.item_unit < start < state["end"] * viewer.item_unit
 
 
-@on_generated
+def copies_back() -> Space:
+    """Steps in which the device copies to the host for a third of the time, and does nothing else then."""
+    space = Space("worker-0")
+    host = space.plane("/host:CPU")
+    python, executor = host.line("python", id=1), host.line("tf_Compute/2", id=2)
+    stream = space.plane("/device:GPU:0", id=1).line("Stream #1(Kernel)", id=1)
+    for step in range(10):
+        at = 3_000 * step
+        python.event("train", at, 2_900, step_num=step, _r=1)
+        python.event("FunctionRun", at + 1, 2, id=1000 + step, _r=1)
+        executor.event("ExecutorState::Process", at + 4, 60, id=1000 + step, iter_num=0)
+        executor.event("cuLaunchKernel", at + 10, 1, correlation_id=step + 1)
+        stream.event("sgemm", at + 50, 1_800, tf_op="dense/Cast:Cast", correlation_id=step + 1)
+        stream.event("MemcpyD2H", at + 1_850, 1_000, correlation_id=step + 1)
+    return space
+
+
+@pytest.mark.parametrize("report", ["copying"], indirect=True)
 def test_a_finding_is_shown_in_the_trace(viewer: Viewer, report: Report) -> None:
     number, finding = next(
         (i, found) for i, found in enumerate(report.advice) if any("highlight" in href for _, href in found.links)
