@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..report import Report
 
 _STEADY = "averaged"
-_UNSTEADY = ("traced", "compiling", "end_of_data")
+_UNSTEADY = ("traced", "compiling", "end_of_data", "host_only")
 
 
 @dataclass(frozen=True)

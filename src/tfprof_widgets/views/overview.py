@@ -45,6 +45,7 @@ _REASONS = {
     "traced": "function traced",
     "compiling": "compiling",
     "end_of_data": "end of the data",
+    "host_only": "without work on a device",
 }
 _NOTHING = "Nothing was recorded in which steps or operations could be found, so there is nothing to show of them."
 # Each device's chart holds its own data; beyond this many devices only the slowest of each step is drawn.
