@@ -42,6 +42,13 @@ DRAWN = """
 """
 
 
+def details_of(pane) -> dict[str, str]:
+    """What the details pane says, by its labels; at one moment, as more may come."""
+    return pane.evaluate(
+        "pane => Object.fromEntries([...pane.querySelectorAll('dt')].map(each => [each.textContent, each.nextElementSibling.textContent]))"
+    )
+
+
 @dataclass
 class Viewer:
     """A page with a timeline on it, and what was put in."""

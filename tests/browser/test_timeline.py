@@ -23,7 +23,7 @@ from tfprof_widgets.display.html import report_page
 from tfprof_widgets.display.payload import Payload
 from tfprof_widgets.report import Report
 from tfprof_widgets.views.timeline import timeline_tab
-from timeline_page import DRAWN, Viewer, open_page, open_painted, open_report, page_of, ps_of
+from timeline_page import DRAWN, Viewer, details_of, open_page, open_painted, open_report, page_of, ps_of
 
 pytestmark = pytest.mark.browser
 
@@ -657,6 +657,7 @@ def test_a_box_sums_up_what_is_in_it(viewer: Viewer) -> None:
     assert viewer.page.locator(".tl-drag").bounding_box()["width"] >= frame["width"]
     # Its edge on what is pinned stays there when the others scroll.
     viewer.page.evaluate("() => document.querySelector('.tl-main').style.height = '160px'")
+    viewer.settle()
     viewer.show(0, 10, 60)
     assert viewer.state()["scroll"] == 60
     assert viewer.page.locator(".tl-drag").bounding_box()["y"] == pytest.approx(frame["y"] + y, abs=2)
@@ -840,7 +841,7 @@ def test_an_op_of_the_table_is_shown_in_the_trace(browser) -> None:
     assert page.locator(".tl-hits").text_content().split(" hits")[0] == f"{len(events):,}"
     assert page.locator(".tl-details h5").text_content() == "dense/MatMul:MatMul"
     longest = events[events["duration_us"] == events["duration_us"].max()]
-    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    shown = details_of(page.locator(".tl-details"))
     assert any(ps_of(shown["Start"]) == pytest.approx(start_us * 1e6) for start_us in longest["start_us"])
     assert page.locator(".tl-hits").text_content().endswith("of the op, on the host")
     # Once more, from a place in the trace where there is none.
@@ -890,7 +891,7 @@ def test_own_measurements_stand_on_the_same_axis(browser) -> None:
     assert labels(viewer)[:3] == ["Steps", "Own tracks", "My $$x$$"]
     page.mouse.click(*viewer.point(4_450_000, viewer.lane_y("My $$x$$")))
     viewer.settle()
-    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    shown = details_of(page.locator(".tl-details"))
     assert (shown["Start"], shown["Duration"], shown["Track"]) == ("4.000000 ms", "900.0 µs", "My $$x$$")
     assert shown["Step"] == "train 4"
     # On the same axis: it lies over the thread's event that has the same times.
@@ -903,7 +904,7 @@ def test_own_measurements_stand_on_the_same_axis(browser) -> None:
     viewer.show(19.5, 22)
     page.mouse.click(*viewer.point(20_200_000, viewer.lane_y("My $$x$$")))
     viewer.settle()
-    shown = dict(zip(*(page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True))
+    shown = details_of(page.locator(".tl-details"))
     assert shown["Self time"].startswith("– – not known: events overlap here")
     assert "1.000 ms · self – · at 20.000000 ms" in page.locator(".tl-tip").inner_text()
     rows = drag_box(viewer, "My $$x$$", "My $$x$$", 19_900_000, 21_600_000)
@@ -1045,7 +1046,7 @@ def test_calls_of_python_are_on_their_thread_with_their_source(browser) -> None:
         viewer.settle()
         details = viewer.page.locator(".tl-details")
         assert details.locator("h5").text_content() == name
-        shown = dict(zip(*(details.locator(tag).all_text_contents() for tag in ("dt", "dd")), strict=True))
+        shown = details_of(details)
         assert shown["Python function"] == function
         assert shown["Source"].partition(" – ")[0] == source
         assert shown["Thread"] == "python"
@@ -1074,7 +1075,7 @@ def test_calls_of_python_in_a_real_capture(browser, capture) -> None:
     viewer.page.keyboard.press("Enter")
     viewer.settle()
     details = viewer.page.locator(".tl-details")
-    shown = dict(zip(*(details.locator(tag).all_text_contents() for tag in ("dt", "dd")), strict=True))
+    shown = details_of(details)
     assert shown["Source"].startswith("array.py:")
     assert shown["Thread"] == hit["line"].astype(str).iloc[0] == "python"
     assert viewer.problems == []

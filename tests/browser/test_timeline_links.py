@@ -10,7 +10,7 @@ from generate import Space, gpu_capture, pod_captures
 from tfprof_widgets import xspace
 from tfprof_widgets.display.html import report_page
 from tfprof_widgets.report import Report
-from timeline_page import PAINTED, Viewer, open_page, ps_of
+from timeline_page import PAINTED, Viewer, details_of, open_page, ps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,9 +202,7 @@ def test_a_kernel_leads_to_its_row_and_to_that_of_its_op(viewer: Viewer, report:
     viewer.page.get_by_text("No rows match.").wait_for()
     open_tab(viewer, "Trace")
     click_event(viewer, label, kernel["kernel_name"])
-    op = dict(
-        zip(*(viewer.page.locator(f".tl-details {tag}").all_text_contents() for tag in ("dt", "dd")), strict=True)
-    )["Op"]
+    op = details_of(viewer.page.locator(".tl-details"))["Op"]
     viewer.page.get_by_role("button", name="Kernel in GPU kernels").click()
     assert shown_tab(viewer) == "GPU kernels"
     found = cells(viewer)
