@@ -1204,7 +1204,7 @@ def test_the_tools_fit_into_any_window(viewer: Viewer) -> None:
                 )
                 assert apart or inside
         # The axis, and the filter beside it, have their room however few marks there are.
-        assert page.get_by_placeholder("Filter tracks").bounding_box()["height"] > 15
+        assert page.get_by_label("Filter tracks").bounding_box()["height"] > 15
         assert page.evaluate("() => document.querySelector('.tfprof-tl').timeline.shown.frame.ticks.at.length") >= 1
         page.locator(".tfprof-tl").focus()
         page.keyboard.press("?")
@@ -1214,7 +1214,7 @@ def test_the_tools_fit_into_any_window(viewer: Viewer) -> None:
         page.keyboard.press("Escape")
         # Also where the axis counts from a time of its own.
         viewer.show(10, 10.000_1)
-        assert page.get_by_placeholder("Filter tracks").bounding_box()["width"] > 45
+        assert page.get_by_label("Filter tracks").bounding_box()["width"] > 45
         viewer.show(0, 45)
         assert menu.is_visible() == (width < 1000)
         assert switch.is_visible() == (width > 1000)
@@ -1291,7 +1291,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     assert in_timeline(viewer)
     assert "tf_Compute #1" not in labels(viewer)
     assert viewer.page.locator(".tl-some").text_content() == "9 of 10 tracks shown: show all"
-    viewer.page.get_by_placeholder("Filter tracks").fill("#[2-4]$")
+    viewer.page.get_by_label("Filter tracks").fill("#[2-4]$")
     viewer.settle()
     assert labels(viewer) == ["Steps", "Host Threads", "tf_Compute #2", "tf_Compute #3", "tf_Compute #4"]
     viewer.page.keyboard.press("Escape")
@@ -1299,7 +1299,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     assert labels(viewer)[-1] == "tf_Compute #8"
     viewer.page.keyboard.press("w")  # is no letter of the filter any more
     viewer.page.keyboard.press("Tab")
-    viewer.page.get_by_placeholder("Filter tracks").fill("#[2-4]$")
+    viewer.page.get_by_label("Filter tracks").fill("#[2-4]$")
     viewer.settle()
     # By keys alone, too; the focus goes with the track.
     fourth = viewer.page.locator(".tl-label", has_text="tf_Compute #4")
@@ -1317,7 +1317,7 @@ def test_tracks_are_pinned_hidden_and_filtered(viewer: Viewer) -> None:
     viewer.page.locator(".tl-some").click()
     viewer.settle()
     assert "tf_Compute #1" in labels(viewer)
-    assert viewer.page.get_by_placeholder("Filter tracks").input_value() == ""
+    assert viewer.page.get_by_label("Filter tracks").input_value() == ""
 
 
 def test_whose_tracks_they_are_is_seen_wherever_they_stand(gpu: Viewer) -> None:

@@ -75,6 +75,8 @@ export class Gutter {
     const text = base === "" ? "" : `${base} +`;
     if (this.offset.textContent === text) return;
     this.offset.textContent = text;
+    // Beside it there is no room for more.
+    this.input.placeholder = text === "" ? "Filter tracks" : "Filter";
   }
 
   show(bands: readonly Band[], scroll: number, pinnedHeight: number): void {
