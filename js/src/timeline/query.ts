@@ -110,18 +110,11 @@ export function findHits(
   const hits: Hits = { count: 0, total: 0, marks: new Map() };
   for (const store of stores) {
     const before = new Int32Array(store.n + 1);
-    const { name } = store;
-    for (let i = 0, count = 0; i < name.length; i++) before[i + 1] = count += found[name[i]!]!;
+    const { name, laneFirst } = store;
+    const looked = new Uint8Array(store.n).fill(1);
+    for (const each of tracks) if (each.store === store && !on(each.track)) looked.fill(0, laneFirst[each.track.lane]!, laneFirst[each.track.lane + each.track.lanes]!);
+    for (let i = 0, count = 0; i < name.length; i++) before[i + 1] = count += found[name[i]!]! & looked[i]!;
     hits.marks.set(store, { before });
-  }
-  for (const { track, store } of tracks) {
-    if (on(track)) continue;
-    const { before } = hits.marks.get(store)!;
-    const [first, last] = [store.laneFirst[track.lane]!, store.laneFirst[track.lane + track.lanes]!];
-    const away = before[last]! - before[first]!;
-    if (away === 0) continue;
-    before.fill(before[first]!, first, last + 1);
-    for (let i = last + 1; i < before.length; i++) before[i]! -= away;
   }
   for (const { track, store } of tracks) {
     if (!isOwn(track)) continue;

@@ -66,7 +66,6 @@ _GUIDES = {
     "distribute": ("Distributed training with TensorFlow", "https://www.tensorflow.org/guide/distributed_training"),
     "profiler": ("Optimize TensorFlow performance using the Profiler", "https://www.tensorflow.org/guide/profiler"),
 }
-_UNSEEN = ", while the profiler saw nothing on Python's thread."
 _CONFIDENCE = {"high": 1.0, "medium": 0.6, "low": 0.3}
 _INPUT_CODE = "dataset = dataset.map(f, num_parallel_calls=tf.data.AUTOTUNE).batch(n).prefetch(tf.data.AUTOTUNE)"
 
@@ -301,21 +300,21 @@ def _short_gaps_ms(run: Run) -> float:
     return sum(float(t["total_us"][t["to_us"] <= LONG_GAP_US].sum()) for t in tables) / 1e3
 
 
-def _long_gap(run: Run) -> Iterator[Finding]:
-    """A device that has nothing to do for a good part of a step at a time."""
+def _long_gap(run: Run) -> tuple[Finding, bool] | None:
+    """A device that has nothing to do for a good part of a step at a time; and whether it is known what the host did then."""
     least_ps = LONG_GAP_SHARE * run.step_ms * 1e9
     longest_us = max(
         (float(u.longest_gaps["duration_us"].max()) for u in run.overview.utilization if len(u.longest_gaps)),
         default=0.0,
     )
     if not run.step_ms or longest_us * 1e6 < least_ps:
-        return
+        return None
     of_hosts = [
         gaps_in_steps(trace, run.judged(steps), least_ps) for trace, steps in zip(run.traces, run.steps, strict=True)
     ]
     long_ms = sum(int((gaps.end_ps - gaps.start_ps).sum()) for gaps in of_hosts) / 1e9
     if not long_ms:
-        return
+        return None
     lengths = [int((gaps.end_ps - gaps.start_ps).max(initial=0)) for gaps in of_hosts]
     which = int(np.argmax(lengths))
     trace, gaps = run.traces[which], of_hosts[which]
@@ -326,12 +325,12 @@ def _long_gap(run: Run) -> Iterator[Finding]:
     op = _host_op_within(trace, int(gaps.start_ps[at]), int(gaps.end_ps[at]))
     device = f"{trace.host} {gaps.device[at]}" if len(run.traces) > 1 else str(gaps.device[at])
     n_gaps = sum(len(gaps.start_ps) for gaps in of_hosts)
-    yield Finding(
+    meanwhile = f"Python's thread is in {host}" if host else "the profiler saw nothing on Python's thread"
+    if op:
+        meanwhile = f"the host runs {op}"
+    finding = Finding(
         title="The device sits idle within the step",
-        statement=(
-            f"{device} has nothing to do for {ms(duration_ms)} at {ms(start_ms)}"
-            + (f", while the host runs {op}." if op else f", while Python's thread is in {host}." if host else _UNSEEN)
-        ),
+        statement=f"{device} has nothing to do for {ms(duration_ms)} at {ms(start_ms)}, while {meanwhile}.",
         saves_ms=long_ms / run.n_judged,
         confidence="medium",
         evidence={
@@ -346,6 +345,7 @@ def _long_gap(run: Run) -> Iterator[Finding]:
         ),
         links=[_in_trace(range_ms=_around(start_ms, duration_ms)), *_link("gpu")],
     )
+    return finding, bool(op or host)
 
 
 def _host_op_within(trace: Trace, start_ps: int, end_ps: int) -> str:
@@ -663,11 +663,15 @@ def _python_overhead(run: Run) -> Iterator[Finding]:
 
 
 def _idle(run: Run) -> Iterator[Finding]:
-    """The two above. Where a device's long gap is the time outside TensorFlow, or that of waiting for input, its saving counts once."""
-    gap, outside, fed = (next(rule(run), None) for rule in (_long_gap, _python_overhead, _input_bound))
+    """A device's long gap, and the time outside TensorFlow.
+
+    Where the gap is that time, or that of waiting for input, its saving counts once.
+    """
+    gap, is_seen = _long_gap(run) or (None, False)
+    outside, fed = (next(rule(run), None) for rule in (_python_overhead, _input_bound))
     if gap is not None and fed is not None and gap.saves_ms <= 1.05 * fed.saves_ms:
         gap = None  # the device waits for its input
-    if gap is None or outside is None or not gap.statement.endswith(_UNSEEN) or gap.saves_ms > 1.05 * outside.saves_ms:
+    if gap is None or outside is None or is_seen or gap.saves_ms > 1.05 * outside.saves_ms:
         yield from (finding for finding in (gap, outside) if finding is not None)
         return
     yield replace(

@@ -570,7 +570,7 @@ def _inherit_on_devices(
     launch: NDArray[np.int64],
     device_step: NDArray[np.int64],
 ) -> None:
-    """Give device events of no step that of the event before them on their device, as XProf does.
+    """Give device events of no step that of the event before them on their device, as XProf does; copies to it that of the one after.
 
     NCCL launches its kernels from a thread of its own, and some launches aren't recorded. But what Python's thread launched outside
     the steps, and what was launched when the step was over, is no part of it.
